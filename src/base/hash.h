@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_HASH_H
+#define CCSNAP_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+
+/* All the digests that are ever wanted of a file, computed side by side, one
+ * thread each.  Used from one thread at a time.
+ */
+struct digests {
+	char sha256[65]; /* lower-case hex, as sha256sum prints it */
+	char sha512[129];
+};
+
+struct hash;
+
+struct hash *hash_start(struct err *err);
+int hash_update(struct hash *hash, const void *buf, size_t len, struct err *err);
+int hash_zeros(struct hash *hash, uint64_t len, struct err *err);
+int hash_finish(struct hash *hash, struct digests *out, struct err *err);
+void hash_stop(struct hash *hash); /* NULL is fine */
+
+/* Of a file's first size bytes; name is for messages.  Calls progress (may be
+ * NULL) with the bytes done, and ends early with ERR_INTERRUPTED.
+ */
+int hash_file(int fd, const char *name, uint64_t size, struct digests *out,
+	      void (*progress)(void *ctx, uint64_t done), void *ctx, struct err *err);
+
+#endif

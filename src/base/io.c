@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/io.h"
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+ssize_t io_pread(int fd, void *buf, size_t len, uint64_t offset, size_t *done)
+{
+	size_t got = 0;
+	ssize_t n = 1;
+
+	while (got < len && n != 0) {
+		n = pread(fd, (char *)buf + got, len - got, (off_t)(offset + got));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			break;
+		got += (size_t)n;
+	}
+	if (done)
+		*done = got;
+	return n < 0 ? -1 : (ssize_t)got;
+}
+
+int io_pwrite(int fd, const void *buf, size_t len, uint64_t offset)
+{
+	while (len > 0) {
+		ssize_t n = pwrite(fd, buf, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		buf = (const char *)buf + n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+char *io_read_file(int dirfd, const char *path, size_t max, size_t *length, struct err *err)
+{
+	autoclose int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	autofree char *text = malloc(max + 2);
+	ssize_t n;
+
+	if (!text) {
+		err_nomem(err);
+		return NULL;
+	}
+	n = fd < 0 ? -1 : io_pread(fd, text, max + 1, 0, NULL);
+	if (n < 0) {
+		err_errno(err, ERR_FAILED, "cannot read %s", path);
+		return NULL;
+	}
+	if ((size_t)n > max) {
+		err_set(err, ERR_FAILED, "%s is longer than %zu bytes", path, max);
+		return NULL;
+	}
+	text[n] = '\0';
+	if (length)
+		*length = (size_t)n;
+	return steal(&text);
+}
+
+static int write_synced(int fd, const char *text)
+{
+	return io_pwrite(fd, text, strlen(text), 0) < 0 || fsync(fd) < 0 ? -1 : 0;
+}
+
+int io_replace_file(int dirfd, const char *path, const char *text, struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+	int dir_len = slash ? (int)(slash - path + 1) : 0;
+	autofree char *aside = NULL;
+	autoclose int fd = -1;
+	struct stat st;
+	uint64_t id;
+
+	if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
+		return err_set(err, ERR_FAILED, "%s is no regular file; it is not replaced", path);
+	if (getrandom(&id, sizeof id, 0) != sizeof id)
+		return err_errno(err, ERR_FAILED, "cannot get random bytes");
+	aside = str_format("%.*s.ccsnap-%016llx.tmp", dir_len, path, (unsigned long long)id);
+	if (!aside)
+		return err_nomem(err);
+	fd = openat(dirfd, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return err_errno(err, ERR_FAILED, "cannot write %s", path);
+	if (write_synced(fd, text) < 0 || renameat(dirfd, aside, dirfd, path) < 0) {
+		err_errno(err, ERR_FAILED, "cannot write %s", path);
+		unlinkat(dirfd, aside, 0);
+		return -1;
+	}
+	return 0;
+}
+
+int io_open_standard_streams(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd <= 2);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_IO_H
+#define CCSNAP_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct err;
+
+/* Reads at offset until len bytes are there or the file ends; EINTR is
+ * retried.  Returns the bytes read, or -1 with errno set and *done (when not
+ * NULL) telling how many came before the error.
+ */
+ssize_t io_pread(int fd, void *buf, size_t len, uint64_t offset, size_t *done);
+
+/* All of buf at offset, or -1 with errno set. */
+int io_pwrite(int fd, const void *buf, size_t len, uint64_t offset);
+
+/* A whole small file as a string (malloc, NUL behind it); more than max bytes
+ * is an error.  length may be NULL.
+ */
+char *io_read_file(int dirfd, const char *path, size_t max, size_t *length, struct err *err);
+
+/* Write text aside, sync, and rename it to path (relative to dirfd), 0600.
+ * An existing regular file is replaced, anything else there is refused.
+ */
+int io_replace_file(int dirfd, const char *path, const char *text, struct err *err);
+
+/* Make sure that 0, 1 and 2 are open, so that no file of ours gets a number
+ * that somebody prints to.
+ */
+int io_open_standard_streams(void);
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *str_format(const char *fmt, ...)
+{
+	char *s;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : s;
+}
+
+bool str_equal(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+bool str_starts(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool str_ends(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), m = strlen(suffix);
+
+	return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+
+size_t str_utf8_len(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	uint32_t point, least;
+	size_t n;
+
+	if (u[0] < 0x80)
+		return u[0] ? 1 : 0;
+	if ((u[0] & 0xe0) == 0xc0)
+		n = 2, point = u[0] & 0x1f, least = 0x80;
+	else if ((u[0] & 0xf0) == 0xe0)
+		n = 3, point = u[0] & 0x0f, least = 0x800;
+	else if ((u[0] & 0xf8) == 0xf0)
+		n = 4, point = u[0] & 0x07, least = 0x10000;
+	else
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((u[i] & 0xc0) != 0x80)
+			return 0;
+		point = point << 6 | (u[i] & 0x3f);
+	}
+	if (point < least || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
+		return 0;
+	return n;
+}
+
+char *str_to_utf8(const char *s)
+{
+	char *out = malloc(strlen(s) * 4 + 1), *at = out;
+
+	if (!out)
+		return NULL;
+	while (*s) {
+		size_t n = str_utf8_len(s);
+
+		if (n == 0) {
+			at += sprintf(at, "\\x%02x", (unsigned char)*s++);
+		} else {
+			memcpy(at, s, n);
+			at += n;
+			s += n;
+		}
+	}
+	*at = '\0';
+	return out;
+}

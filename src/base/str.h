@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_STR_H
+#define CCSNAP_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A new string (malloc), NULL when out of memory. */
+char *str_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+bool str_equal(const char *a, const char *b);
+bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *suffix);
+
+/* Length in bytes (1 to 4) of the well-formed UTF-8 sequence at s (RFC 3629:
+ * no surrogates, nothing overlong), 0 when there is none.
+ */
+size_t str_utf8_len(const char *s);
+
+/* A new string (malloc) that is valid UTF-8: each byte of s that is not part
+ * of a well-formed sequence stands as the four characters \xNN, all else as
+ * it is.  This is the one rule for names in JSON.  NULL when out of memory.
+ */
+char *str_to_utf8(const char *s);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_IMAGE_H
+#define CCSNAP_IMAGE_H
+
+#include "base/cleanup.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Chunks to a file.  An image sees chunks, never sources or codecs. */
+struct err;
+struct digests;
+struct image;
+
+enum cluster_form { CLUSTER_ZERO, CLUSTER_PLAIN, CLUSTER_PACKED };
+
+/* One cluster of a chunk: its bytes are chunk.data[at .. at+size). */
+struct cluster {
+	enum cluster_form form;
+	uint32_t at, size;
+};
+
+/* A run of whole clusters of the guest disk on its way into the image.  Only
+ * the disk's last cluster may reach past the end: it is padded with zeros.
+ */
+struct chunk {
+	uint64_t offset; /* in the guest disk, a multiple of the cluster size */
+	uint64_t length; /* of guest bytes, clipped at the disk's end */
+	bool zero;	 /* all of it; there are no clusters and no data then */
+	struct cluster *clusters;
+	size_t cluster_count;
+	uint8_t *data;
+};
+
+struct image_ops {
+	/* From one thread, ascending offsets. */
+	int (*put)(struct image *img, const struct chunk *chunk, struct err *err);
+
+	/* Write what could only be known at the end.  Returns with every byte
+	 * handed to the kernel; syncing is the caller's.
+	 */
+	int (*finish)(struct image *img, struct err *err);
+
+	void (*close)(struct image *img);
+};
+
+struct image {
+	const struct image_ops *ops;
+	uint64_t size;	     /* of the guest disk */
+	size_t cluster_size; /* unit of zero detection and packing */
+	int fd;		     /* the caller's; never closed here */
+
+	/* Of the finished file, where they could be had in passing; otherwise
+	 * NULL and the file has to be read back.
+	 */
+	const struct digests *digests;
+};
+
+struct image_config {
+	int fd;			 /* an empty regular file */
+	uint64_t size;		 /* of the guest disk, a multiple of 512 */
+	size_t cluster_size;	 /* 0: the format's default */
+	const char *compression; /* "none" or a name that the format knows */
+};
+
+struct image_format {
+	const char *name;
+	const char *suffix; /* of file names, with the dot */
+	const char *const *compressions; /* ends with NULL; the first is the default */
+	size_t cluster_min, cluster_max, cluster_default;
+
+	/* Largest guest disk at this cluster size. */
+	uint64_t (*size_max)(size_t cluster_size);
+
+	struct image *(*create)(const struct image_config *cfg, struct err *err);
+};
+
+/* Ends with a NULL name; the first is the default. */
+extern const struct image_format image_formats[];
+
+const struct image_format *image_format_find(const char *name);
+
+int image_put(struct image *img, const struct chunk *chunk, struct err *err);
+int image_finish(struct image *img, struct err *err);
+void image_close(struct image *img); /* NULL is fine */
+
+CLEANUP_TYPE(struct image, image, image_close)
+#define autoimage CLEANUP(image_cleanup)
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_OPTIONS_H
+#define CCSNAP_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The command line and the configuration files.  One table of options serves
+ * parsing, --help, completion, the configuration keys and the test that
+ * compares them with the manual page.
+ */
+struct err;
+struct options;
+
+struct command {
+	const char *name;
+	const char *args;	 /* "[NAME]", as in the usage line */
+	const char *description; /* one line, for --help */
+	int args_min, args_max;
+	unsigned bit; /* in struct option_def's commands */
+};
+
+extern const struct command commands[]; /* ends with a NULL name; the first is the default */
+
+struct options {
+	const struct command *command;
+	const char *args[2]; /* borrowed from argv */
+	int arg_count;
+
+	/* source */
+	char *source, *source_format;
+	bool allow_backing;
+	uint64_t stall_timeout; /* seconds; 0: never */
+
+	/* image */
+	char *format, *compression;
+	int level; /* OPTION_UNSET: the codec's default */
+	uint64_t cluster_size, max_virtual_size; /* 0: unset */
+	uint64_t sector_size;			 /* 0: any */
+	uint64_t threads;			 /* 0: one for each CPU we may use */
+
+	/* where to */
+	char *to, *output;
+	bool overwrite;
+	char **properties; /* KEY=VALUE, ends with NULL; NULL for none */
+	uint64_t lock_wait; /* seconds */
+
+	/* verify */
+	char *against, *manifest;
+
+	/* how */
+	bool dry_run, json, quiet;
+	uint64_t verbose;
+	char *report, *progress, *config;
+
+	/* what to print instead of working */
+	bool help, version;
+	char *completion; /* a shell's name */
+};
+
+#define OPTION_UNSET (-1000000)
+
+/* Configuration files first, then the command line, which wins.  One line
+ * tells what is wrong: the option (or file:line: key) and what it accepts;
+ * always ERR_USAGE.
+ */
+int options_parse(struct options *opt, int argc, char **argv, struct err *err);
+void options_free(struct options *opt);
+
+/* For one command, or NULL for the overview. */
+void options_print_help(const struct command *command);
+void options_print_completion(const char *shell);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_PIPELINE_H
+#define CCSNAP_PIPELINE_H
+
+#include <stdint.h>
+
+/* Source to image, in parallel: workers claim chunks in disk order, read,
+ * detect zeros and pack; the calling thread takes finished chunks in disk
+ * order and hands them to the image.  The image's bytes do not depend on the
+ * number of workers.  Memory is bounded by the number of workers.
+ */
+struct codec;
+struct err;
+struct image;
+struct source;
+
+struct pipeline_config {
+	unsigned workers;
+	const struct codec *codec; /* NULL: store plain */
+	int level;
+
+	/* Fail when no chunk was finished for so long; 0: never. */
+	unsigned stall_seconds;
+
+	/* Called by the calling thread now and then, with guest bytes done. */
+	void (*progress)(void *ctx, uint64_t done);
+	void *progress_ctx;
+};
+
+struct pipeline_stats {
+	uint64_t skipped_bytes; /* known to be zero, not read */
+	uint64_t read_bytes;	/* from the source */
+	uint64_t data_bytes;	/* guest bytes in clusters that hold data */
+	uint64_t packed_bytes;	/* what the packed clusters became */
+	uint64_t plain_bytes;	/* in clusters stored as they are */
+};
+
+/* Move every byte of src into img.  Returns when all of it is there, or at
+ * the first error, a signal or a stall, with no thread left running; only
+ * when a thread cannot be called back from the source, src->stuck is set and
+ * it is left behind with what it uses.
+ */
+int pipeline_run(const struct pipeline_config *cfg, struct source *src, struct image *img,
+		 struct pipeline_stats *stats, struct err *err);
+
+struct estimate {
+	uint64_t mapped_bytes;	/* not known to be zero */
+	uint64_t sampled_bytes; /* of these, what was looked at */
+	uint64_t image_bytes;	/* expected size of the image's data */
+};
+
+/* Run a sample of the source's clusters through the same workers. */
+int pipeline_estimate(const struct pipeline_config *cfg, struct source *src, size_t cluster_size,
+		      struct estimate *out, struct err *err);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_REPORT_H
+#define CCSNAP_REPORT_H
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What happened in one run, filled in as it goes along, then written as one
+ * JSON object (docs/report-format.md).  Strings are borrowed unless said
+ * otherwise and must outlive the report; they may hold any bytes.  What was
+ * not reached stays NULL, 0 or negative and becomes null.
+ */
+struct err;
+
+enum report_status {
+	REPORT_OK,
+	REPORT_WARNINGS,
+	REPORT_FAILED,
+	REPORT_REFUSED,
+	REPORT_BUSY,
+	REPORT_INTERRUPTED,
+	REPORT_DRY_RUN,
+};
+
+/* In the order of the story; phase_names[] has their words. */
+enum report_phase {
+	PHASE_PLAN,
+	PHASE_CHECK,
+	PHASE_CAPTURE,
+	PHASE_HASH,
+	PHASE_PUBLISH,
+	PHASE_COUNT,
+};
+
+extern const char *const report_phase_names[PHASE_COUNT];
+
+struct report_library {
+	const char *name, *version;
+};
+
+struct report {
+	enum report_status status;
+	int exit_code;
+	const char *name;
+	struct clock_text started_at, finished_at;
+
+	/* Negative: that phase did not run. */
+	double creation_seconds, upload_seconds, boot_seconds;
+	double phase_seconds[PHASE_COUNT];
+
+	struct {
+		const char *kind; /* "disk" */
+		const char *path, *format;
+		uint64_t size_bytes; /* as found */
+		uint64_t padding_bytes;
+		unsigned logical_sector_size;
+		const char *consistency; /* "offline" */
+	} source;
+
+	struct {
+		bool ran;
+		uint64_t virtual_size_bytes, bytes_read, data_bytes, zero_bytes, skipped_bytes;
+		unsigned threads;
+		double cpu_seconds;
+	} capture;
+
+	struct {
+		const char *path; /* NULL until published */
+		const char *format, *compression;
+		int level; /* negative: none */
+		uint64_t cluster_size;
+		uint64_t size_bytes, allocated_bytes; /* 0 until finished */
+		struct digests digests;		      /* empty until known */
+	} image;
+
+	struct {
+		const char *destination, *image_id;
+		unsigned attempts;
+		bool verified;
+	} upload;
+
+	struct {
+		bool ran;
+		uint64_t mapped_bytes, sampled_bytes, image_bytes, free_bytes;
+		bool fits;
+	} estimate;
+
+	struct report_library libraries[6]; /* ends with a NULL name */
+
+	char **warnings; /* owned; see report_warn */
+	size_t warning_count;
+
+	const char *error_phase; /* NULL: no error */
+	char error[1024];
+};
+
+void report_init(struct report *r);
+void report_free(struct report *r);
+
+/* A log sink (base/log.h): copies the warning into the report. */
+void report_warn(void *report, const char *warning);
+
+/* One object, indented (malloc, newline behind it), or on one line. */
+enum report_style { REPORT_INDENTED, REPORT_ONE_LINE };
+char *report_to_json(const struct report *r, enum report_style style, struct err *err);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_SOURCE_H
+#define CCSNAP_SOURCE_H
+
+#include "base/cleanup.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Every source is a virtual disk: a size, a list of extents, and a read_at
+ * that any thread may call.  A source is never written.
+ */
+struct err;
+struct extent_list;
+struct source;
+
+struct source_ops {
+	const char *name;
+
+	/* Describe [offset, offset+length): ascending, no gaps, no overlap.
+	 * Called from one thread at a time, while others are in read_at.
+	 */
+	int (*extents)(struct source *src, uint64_t offset, uint64_t length,
+		       struct extent_list *out, struct err *err);
+
+	/* Read exactly len bytes, all inside the disk.  Called from many
+	 * threads at once.  The message of a failure names the first offset
+	 * that could not be read.
+	 */
+	int (*read_at)(struct source *src, void *buf, size_t len, uint64_t offset,
+		       struct err *err);
+
+	/* Make read_at and extents, now under way or called later, fail soon;
+	 * NULL when the source cannot.
+	 */
+	void (*abort)(struct source *src);
+
+	/* After the last byte: does what was read still stand, and was it one
+	 * point in time?  NULL when the source cannot change.
+	 */
+	int (*check)(struct source *src, struct err *err);
+
+	void (*close)(struct source *src);
+};
+
+struct source {
+	const struct source_ops *ops;
+	char *name;    /* for messages; owned by the source */
+	uint64_t size; /* of the virtual disk in bytes: a multiple of 512 */
+
+	uint64_t padding;      /* zeros that we put behind an odd source's end */
+	unsigned sector_size; /* logical, as the disk's user sees it: 512 or 4096 */
+
+	/* Threads of an earlier run are still inside read_at and could not be
+	 * called back: source_close then leaves all as it is.
+	 */
+	bool stuck;
+};
+
+/* Look: for a dry run or an estimate; takes no lock, flushes nothing. */
+enum source_intent { SOURCE_LOOK, SOURCE_CAPTURE };
+
+struct source_config {
+	const char *path;
+	const char *format; /* a name in source_formats; never probed */
+	enum source_intent intent;
+	bool allow_backing;   /* the file may name other files */
+	unsigned connections; /* how many threads will read */
+};
+
+struct source_format {
+	const char *name;
+	struct source *(*open)(const struct source_config *cfg, struct err *err);
+};
+
+/* Ends with a NULL name. */
+extern const struct source_format source_formats[];
+
+const struct source_format *source_format_find(const char *name);
+
+/* The source is refused (ERR_REFUSED) when something else holds it for
+ * writing, and held against writers where the system has a way to.
+ */
+struct source *source_open(const struct source_config *cfg, struct err *err);
+
+int source_extents(struct source *src, uint64_t offset, uint64_t length, struct extent_list *out,
+		   struct err *err);
+int source_read_at(struct source *src, void *buf, size_t len, uint64_t offset, struct err *err);
+void source_abort(struct source *src);
+int source_check(struct source *src, struct err *err);
+void source_close(struct source *src); /* NULL is fine */
+
+CLEANUP_TYPE(struct source, source, source_close)
+#define autosource CLEANUP(source_cleanup)
+
+#endif
