@@ -24,8 +24,8 @@ struct command {
 extern const struct command commands[]; /* ends with a NULL name; the first is the default */
 
 struct options {
-	const struct command *command;
-	const char *args[2]; /* borrowed from argv */
+	const struct command *command; /* NULL: only help and its like, for no command */
+	const char *args[2];	       /* borrowed from argv */
 	int arg_count;
 
 	/* source */
@@ -35,7 +35,7 @@ struct options {
 
 	/* image */
 	char *format, *compression;
-	int level; /* OPTION_UNSET: the codec's default */
+	int level;				 /* OPTION_UNSET: the codec's default */
 	uint64_t cluster_size, max_virtual_size; /* 0: unset */
 	uint64_t sector_size;			 /* 0: any */
 	uint64_t threads;			 /* 0: one for each CPU we may use */
@@ -43,7 +43,7 @@ struct options {
 	/* where to */
 	char *to, *output;
 	bool overwrite;
-	char **properties; /* KEY=VALUE, ends with NULL; NULL for none */
+	char **properties;  /* KEY=VALUE, ends with NULL; NULL for none */
 	uint64_t lock_wait; /* seconds */
 
 	/* verify */

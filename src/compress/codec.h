@@ -10,6 +10,11 @@
  */
 struct err;
 
+/* Whose bytes they are: other versions may pack the same data differently. */
+struct codec_library {
+	const char *name, *version;
+};
+
 struct codec {
 	const char *name;
 	int level_min, level_max, level_default;
@@ -24,8 +29,7 @@ struct codec {
 	long (*pack)(void *state, void *dst, size_t cap, const void *src, size_t len,
 		     struct err *err);
 
-	/* Name and version of the library in use, for the report. */
-	const char *(*library)(int level);
+	struct codec_library (*library)(int level);
 };
 
 /* Ends with NULL.  "none" is not here: it is no codec. */

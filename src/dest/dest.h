@@ -17,13 +17,13 @@ struct err;
 
 /* What is known of an image at a destination: also its manifest. */
 struct image_info {
-	char *id;   /* a UUID; changes with the content */
-	char *name; /* as the user gave it */
-	char *file; /* file name (folder) or URL */
-	char *format;	    /* "qcow2", "raw" */
-	char *compression;  /* "zstd", "zlib", "none" */
-	char *created_at;   /* RFC 3339 */
-	uint64_t size;	    /* of the file */
+	char *id;	   /* a UUID; changes with the content */
+	char *name;	   /* as the user gave it */
+	char *file;	   /* file name (folder) or URL */
+	char *format;	   /* "qcow2", "raw" */
+	char *compression; /* "zstd", "zlib", "none" */
+	char *created_at;  /* RFC 3339 */
+	uint64_t size;	   /* of the file */
 	uint64_t virtual_size;
 	struct digests digests;
 	char **properties; /* "KEY=VALUE", ends with NULL; may be NULL */
@@ -65,11 +65,12 @@ struct dest_ops {
 
 struct dest {
 	const struct dest_ops *ops;
-	char *name; /* for messages: the path or URL of the image to be */
+	char *name;	     /* for messages: the path or URL of the image to be */
+	uint64_t free_bytes; /* room there, as check() found it */
 };
 
 struct dest_config {
-	const char *where; /* "folder:PATH", "file:PATH" */
+	const char *where;	/* "folder:PATH", "file:PATH" */
 	const char *image_name; /* NULL for list */
 	const char *suffix;	/* of the image's format, with the dot */
 	bool overwrite;

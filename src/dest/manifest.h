@@ -4,17 +4,25 @@
 
 #include "dest/dest.h"
 
+#define MANIFEST_MAX ((size_t)1 << 20) /* bytes of one manifest */
+
 /* The small JSON file beside an image in a folder:
  * {"schema": "ccsnap.manifest/1", "id", "name", "file", "format",
  * "compression", "created_at", "size_bytes", "virtual_size_bytes", "sha256",
- * "sha512", "properties": {}}.
+ * "sha512", "properties": {}}.  Every string of info must be there.
  */
 char *manifest_to_json(const struct image_info *info, struct err *err);
 
+/* The manifests of all as one array. */
+char *manifest_list_to_json(const struct image_list *list, struct err *err);
+
 /* source names the text in messages.  Every member is checked: types, digest
- * lengths, ranges, no path in "file".
+ * lengths, ranges, no path in "file".  On failure out is empty.
  */
 int manifest_from_json(const char *text, size_t len, const char *source, struct image_info *out,
 		       struct err *err);
+
+/* A new random UUID (version 4; malloc), NULL when there is none to be had. */
+char *manifest_new_id(struct err *err);
 
 #endif

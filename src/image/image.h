@@ -51,9 +51,7 @@ struct image {
 	size_t cluster_size; /* unit of zero detection and packing */
 	int fd;		     /* the caller's; never closed here */
 
-	/* Of the finished file, where they could be had in passing; otherwise
-	 * NULL and the file has to be read back.
-	 */
+	/* Of the finished file, for formats that are hashed in passing. */
 	const struct digests *digests;
 };
 
@@ -69,6 +67,11 @@ struct image_format {
 	const char *suffix; /* of file names, with the dot */
 	const char *const *compressions; /* ends with NULL; the first is the default */
 	size_t cluster_min, cluster_max, cluster_default;
+
+	/* The file's digests come with it (struct image); otherwise it has to
+	 * be read back.
+	 */
+	bool hashed_in_passing;
 
 	/* Largest guest disk at this cluster size. */
 	uint64_t (*size_max)(size_t cluster_size);

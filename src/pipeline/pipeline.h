@@ -2,6 +2,7 @@
 #ifndef CCSNAP_PIPELINE_H
 #define CCSNAP_PIPELINE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Source to image, in parallel: workers claim chunks in disk order, read,

@@ -38,10 +38,13 @@ enum report_phase {
 
 extern const char *const report_phase_names[PHASE_COUNT];
 
+#define REPORT_WARNINGS_MAX 1000
+
 struct report_library {
 	const char *name, *version;
 };
 
+/* A section is null in the report until its first member (or ran) is set. */
 struct report {
 	enum report_status status;
 	int exit_code;
@@ -57,8 +60,8 @@ struct report {
 		const char *path, *format;
 		uint64_t size_bytes; /* as found */
 		uint64_t padding_bytes;
-		unsigned logical_sector_size;
-		const char *consistency; /* "offline" */
+		unsigned logical_sector_size; /* 0: never opened, so no sizes */
+		const char *consistency;      /* "offline" */
 	} source;
 
 	struct {
@@ -68,13 +71,14 @@ struct report {
 		double cpu_seconds;
 	} capture;
 
+	/* Sizes count once creation_seconds does: only then is the image whole. */
 	struct {
 		const char *path; /* NULL until published */
 		const char *format, *compression;
 		int level; /* negative: none */
 		uint64_t cluster_size;
-		uint64_t size_bytes, allocated_bytes; /* 0 until finished */
-		struct digests digests;		      /* empty until known */
+		uint64_t size_bytes, allocated_bytes;
+		struct digests digests; /* empty until known */
 	} image;
 
 	struct {
@@ -91,8 +95,11 @@ struct report {
 
 	struct report_library libraries[6]; /* ends with a NULL name */
 
-	char **warnings; /* owned; see report_warn */
-	size_t warning_count;
+	/* Owned; see report_warn.  Beyond REPORT_WARNINGS_MAX only the number
+	 * grows.
+	 */
+	char **warnings;
+	size_t warning_count, warnings_omitted;
 
 	const char *error_phase; /* NULL: no error */
 	char error[1024];

@@ -28,8 +28,7 @@ struct source_ops {
 	 * threads at once.  The message of a failure names the first offset
 	 * that could not be read.
 	 */
-	int (*read_at)(struct source *src, void *buf, size_t len, uint64_t offset,
-		       struct err *err);
+	int (*read_at)(struct source *src, void *buf, size_t len, uint64_t offset, struct err *err);
 
 	/* Make read_at and extents, now under way or called later, fail soon;
 	 * NULL when the source cannot.
@@ -49,7 +48,7 @@ struct source {
 	char *name;    /* for messages; owned by the source */
 	uint64_t size; /* of the virtual disk in bytes: a multiple of 512 */
 
-	uint64_t padding;      /* zeros that we put behind an odd source's end */
+	uint64_t padding;     /* zeros that we put behind an odd source's end */
 	unsigned sector_size; /* logical, as the disk's user sees it: 512 or 4096 */
 
 	/* Threads of an earlier run are still inside read_at and could not be

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/child.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	WORDS_MAX = 64 * 1024, /* of stderr that are kept */
+	PATIENCE_MS = 1000,    /* between SIGTERM and SIGKILL */
+	FIRST_FD = 3,
+};
+
+struct child {
+	pid_t pid;
+	int ended; /* reaped: pid means nothing any more */
+	int status;
+	int stderr_fd;
+	char words[512];
+};
+
+/* All that the forked process needs: nothing may be allocated or locked there,
+ * since another thread may have held the lock when we forked.
+ */
+struct launch {
+	const struct child_config *cfg;
+	char **envp;
+	char *listen_pid; /* where its number goes in envp, NULL without a socket */
+	pid_t parent;
+	int std[3];
+	int report; /* errno of a failed exec goes here */
+	int *moved; /* room for fd_count descriptors */
+};
+
+/* Nothing else is handed on: our environment may hold passwords. */
+static const char *const inherited[] = {
+	"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "LD_LIBRARY_PATH",
+};
+
+#define INHERITED_COUNT (sizeof inherited / sizeof *inherited)
+
+static void free_strings(char ***list)
+{
+	for (char **s = *list; s && *s; s++)
+		free(*s);
+	free(*list);
+}
+
+static char **make_environment(struct launch *launch, struct err *err)
+{
+	CLEANUP(free_strings) char **envp = calloc(INHERITED_COUNT + 3, sizeof *envp);
+	size_t n = 0, failed = 0;
+
+	for (size_t i = 0; envp && i < INHERITED_COUNT; i++) {
+		const char *value = getenv(inherited[i]);
+
+		if (value && (envp[n] = str_format("%s=%s", inherited[i], value)))
+			n++;
+		else if (value)
+			failed++;
+	}
+	if (launch->cfg->listen_fd && envp) {
+		char *pid = str_format("LISTEN_PID=%20s", "");
+
+		envp[n++] = pid;
+		envp[n] = str_format("LISTEN_FDS=1");
+		failed += !pid || !envp[n];
+		launch->listen_pid = pid ? pid + strlen("LISTEN_PID=") : NULL;
+	}
+	if (!envp || failed > 0) {
+		err_nomem(err);
+		return NULL;
+	}
+	return steal(&envp);
+}
+
+/* As printf("%d"), which must not be called after fork. */
+static void write_number(char *dst, pid_t number)
+{
+	char digits[20];
+	size_t n = 0;
+
+	do {
+		digits[n++] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	while (n > 0)
+		*dst++ = digits[--n];
+	*dst = '\0';
+}
+
+static void reset_signals(void)
+{
+	const struct sigaction fresh = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int i = 1; i < NSIG; i++)
+		sigaction(i, &fresh, NULL); /* fails for those that nobody may set */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Put the descriptors where the program expects them.  All of them go out of
+ * the way first, so that none is overwritten before it was moved.
+ */
+static int place_descriptors(struct launch *launch)
+{
+	int count = (int)launch->cfg->fd_count, floor = FIRST_FD + count;
+
+	launch->report = fcntl(launch->report, F_DUPFD_CLOEXEC, floor);
+	for (int i = 0; i < 3; i++)
+		if ((launch->std[i] = fcntl(launch->std[i], F_DUPFD_CLOEXEC, floor)) < 0)
+			return -1;
+	for (int i = 0; i < count; i++)
+		if ((launch->moved[i] = fcntl(launch->cfg->fds[i], F_DUPFD_CLOEXEC, floor)) < 0)
+			return -1;
+	for (int i = 0; i < 3; i++)
+		if (dup2(launch->std[i], i) < 0)
+			return -1;
+	for (int i = 0; i < count; i++)
+		if (dup2(launch->moved[i], FIRST_FD + i) < 0)
+			return -1;
+	/* Ours are all O_CLOEXEC; this is for what was open when we started. */
+	close_range((unsigned)floor, ~0U, CLOSE_RANGE_CLOEXEC);
+	return 0;
+}
+
+/* The forked process, up to exec. */
+static void become(struct launch *launch)
+{
+	char **argv = (char **)(uintptr_t)launch->cfg->argv;
+	int cause;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != launch->parent)
+		_exit(127); /* it died before the line above */
+	setsid();	    /* Ctrl-C is for us to handle */
+	reset_signals();
+	if (launch->listen_pid)
+		write_number(launch->listen_pid, getpid());
+	if (place_descriptors(launch) == 0)
+		execvpe(argv[0], argv, launch->envp);
+	cause = errno;
+	if (write(launch->report, &cause, sizeof cause) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+/* A file of a fixed size: the child can neither block on it nor fill our
+ * memory, and where it has got to is the offset that we share with it.
+ */
+static int open_stderr(struct err *err)
+{
+	autoclose int fd = memfd_create("stderr", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, WORDS_MAX) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) < 0)
+		return err_errno(err, ERR_FAILED, "cannot keep the messages of a helper");
+	return steal_fd(&fd);
+}
+
+/* errno of the failed exec, 0 when the program runs. */
+static int exec_error(int report)
+{
+	int cause = 0;
+	ssize_t n;
+
+	do {
+		n = read(report, &cause, sizeof cause);
+	} while (n < 0 && errno == EINTR);
+	return n == sizeof cause ? cause : 0;
+}
+
+static int launch_child(struct child *child, struct launch *launch, struct err *err)
+{
+	const char *program = launch->cfg->argv[0];
+	autoclose int report_read = -1, report_write = -1;
+	int report[2];
+
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return err_errno(err, ERR_FAILED, "cannot start %s", program);
+	report_read = report[0];
+	report_write = launch->report = report[1];
+	launch->parent = getpid();
+	child->pid = fork();
+	if (child->pid < 0)
+		return err_errno(err, ERR_FAILED, "cannot start %s", program);
+	if (child->pid == 0)
+		become(launch);
+	close(steal_fd(&report_write));
+	errno = exec_error(report_read);
+	if (errno == 0)
+		return 0;
+	err_errno(err, ERR_FAILED, "cannot start %s", program);
+	child_wait(child);
+	return -1;
+}
+
+CLEANUP_TYPE(struct child, child, child_stop)
+
+struct child *child_start(const struct child_config *cfg, struct err *err)
+{
+	struct launch launch = { .cfg = cfg };
+	CLEANUP(free_strings) char **envp = make_environment(&launch, err);
+	autofree int *moved = calloc(cfg->fd_count + 1, sizeof *moved);
+	CLEANUP(child_cleanup) struct child *child = calloc(1, sizeof *child);
+	autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	autoclose int out_read = -1, out_write = -1;
+	int out[2];
+
+	if (!envp)
+		return NULL;
+	if (!child || !moved) {
+		err_nomem(err);
+		return NULL;
+	}
+	child->ended = 1; /* nothing to reap yet */
+	child->stderr_fd = open_stderr(err);
+	if (child->stderr_fd < 0)
+		return NULL;
+	if (null < 0 || (cfg->stdout_fd && pipe2(out, O_CLOEXEC) < 0)) {
+		err_errno(err, ERR_FAILED, "cannot start %s", cfg->argv[0]);
+		return NULL;
+	}
+	if (cfg->stdout_fd) {
+		out_read = out[0];
+		out_write = out[1];
+	}
+	launch.envp = envp;
+	launch.moved = moved;
+	launch.std[0] = null;
+	launch.std[1] = cfg->stdout_fd ? out_write : null;
+	launch.std[2] = child->stderr_fd;
+	child->ended = 0;
+	if (launch_child(child, &launch, err) < 0) {
+		child->ended = 1;
+		return NULL;
+	}
+	if (cfg->stdout_fd)
+		*cfg->stdout_fd = steal_fd(&out_read);
+	return steal(&child);
+}
+
+const char *child_last_words(struct child *child)
+{
+	off_t end = lseek(child->stderr_fd, 0, SEEK_CUR);
+	off_t start =
+		end > (off_t)sizeof child->words - 1 ? end - (off_t)sizeof child->words + 1 : 0;
+	ssize_t n =
+		end > 0 ? pread(child->stderr_fd, child->words, (size_t)(end - start), start) : 0;
+	char *line;
+
+	while (n > 0 && strchr("\r\n \t", child->words[n - 1]))
+		n--; /* NUL counts as blank, too: strchr finds its own end */
+	child->words[n > 0 ? n : 0] = '\0';
+	line = strrchr(child->words, '\n');
+	return line ? line + 1 : child->words;
+}
+
+/* 1 when it has ended, 0 when it still runs. */
+static int reap(struct child *child, int options)
+{
+	pid_t pid = 0;
+
+	while (!child->ended && (pid = waitpid(child->pid, &child->status, options)) < 0 &&
+	       errno == EINTR)
+		continue;
+	if (pid != 0)
+		child->ended = 1;
+	return child->ended;
+}
+
+int child_wait(struct child *child)
+{
+	reap(child, 0);
+	return child->status;
+}
+
+void child_stop(struct child *child)
+{
+	const struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
+	uint64_t start = clock_ns();
+
+	if (!child)
+		return;
+	if (!reap(child, WNOHANG))
+		kill(child->pid, SIGTERM);
+	while (!reap(child, WNOHANG) && clock_seconds_since(start) * 1000 < PATIENCE_MS)
+		nanosleep(&moment, NULL);
+	if (!child->ended) {
+		kill(child->pid, SIGKILL);
+		child_wait(child);
+	}
+	if (child->stderr_fd >= 0)
+		close(child->stderr_fd);
+	free(child);
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/err.h"
+#include "base/str.h"
+#include "dest/dest.h"
+#include "dest/kinds.h"
+#include "dest/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* "file:PATH": one file at that path, nothing beside it. */
+struct file_dest {
+	struct dest base;
+	struct outfile_place place;
+	char *dir;
+	enum outfile_existing existing;
+	unsigned wait_seconds;
+	struct outfile *out;
+};
+
+static int open_parent(struct file_dest *f, struct err *err)
+{
+	if (f->place.dirfd >= 0)
+		return 0;
+	f->place.dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->place.dirfd >= 0)
+		return 0;
+	if (errno == ENOENT)
+		return err_set(err, ERR_REFUSED, "%s does not exist; create it first", f->dir);
+	return err_errno(err, ERR_REFUSED, "cannot open %s", f->dir);
+}
+
+static int check_name(const struct file_dest *f, struct err *err)
+{
+	return outfile_check_name(f->place.dirfd, f->dir, f->place.final, f->existing, err);
+}
+
+static int file_check(struct dest *dest, uint64_t need, struct err *err)
+{
+	struct file_dest *f = (struct file_dest *)dest;
+
+	if (open_parent(f, err) < 0 || check_name(f, err) < 0)
+		return -1;
+	return outfile_check_room(f->place.dirfd, f->dir, need, &dest->free_bytes, err);
+}
+
+static int file_reserve(struct dest *dest, int *fd, struct err *err)
+{
+	struct file_dest *f = (struct file_dest *)dest;
+
+	if (open_parent(f, err) < 0 || check_name(f, err) < 0)
+		return -1;
+	f->out = outfile_reserve(&f->place, f->wait_seconds, err);
+	/* again: the run we may have waited for can have made it */
+	if (!f->out || check_name(f, err) < 0)
+		return -1;
+	*fd = outfile_fd(f->out);
+	return 0;
+}
+
+static int file_publish(struct dest *dest, struct image_info *info, struct err *err)
+{
+	struct file_dest *f = (struct file_dest *)dest;
+
+	free(info->file);
+	info->file = strdup(dest->name);
+	if (!info->file)
+		return err_nomem(err);
+	return outfile_publish(f->out, f->existing, err);
+}
+
+static int file_list(struct dest *dest, struct image_list *out, struct err *err)
+{
+	(void)out;
+	return err_set(err, ERR_USAGE, "%s is a single file: it has no list", dest->name);
+}
+
+static void file_close(struct dest *dest)
+{
+	struct file_dest *f = (struct file_dest *)dest;
+
+	outfile_close(f->out);
+	if (f->place.dirfd >= 0)
+		close(f->place.dirfd);
+	free(f->dir);
+	free(dest->name);
+	free(f);
+}
+
+static const struct dest_ops file_ops = {
+	.name = "file",
+	.check = file_check,
+	.reserve = file_reserve,
+	.publish = file_publish,
+	.list = file_list,
+	.close = file_close,
+};
+
+/* The last component of a path to a file that may be there one day. */
+static int check_final(const char *path, const char *final, struct err *err)
+{
+	if (!*final || str_equal(final, ".") || str_equal(final, ".."))
+		return err_set(err, ERR_USAGE, "--output='%s' does not name a file", path);
+	if (strlen(final) > NAME_MAX)
+		return err_set(err, ERR_USAGE, "the file name is longer than %d bytes: %s",
+			       NAME_MAX, final);
+	if (outfile_name_is_temporary(final))
+		return err_set(err, ERR_USAGE,
+			       "--output='%s' looks like one of our temporary files; "
+			       "choose another name",
+			       final);
+	return 0;
+}
+
+static char *parent_of(const char *path, const char *final)
+{
+	size_t len = (size_t)(final - path);
+
+	if (len == 0)
+		return strdup(".");
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	return strndup(path, len);
+}
+
+struct dest *file_open(const struct dest_config *cfg, const char *rest, struct err *err)
+{
+	const char *slash = strrchr(rest, '/');
+	autodest struct dest *dest = NULL;
+	struct file_dest *f;
+
+	if (check_final(rest, slash ? slash + 1 : rest, err) < 0)
+		return NULL;
+	f = calloc(1, sizeof *f);
+	if (!f) {
+		err_nomem(err);
+		return NULL;
+	}
+	dest = &f->base;
+	dest->ops = &file_ops;
+	dest->name = strdup(rest);
+	f->existing = cfg->overwrite ? OUTFILE_REPLACE : OUTFILE_KEEP;
+	f->wait_seconds = cfg->lock_wait_seconds;
+	f->dir = parent_of(rest, slash ? slash + 1 : rest);
+	f->place.dirfd = -1;
+	f->place.dir = f->dir;
+	if (!dest->name || !f->dir) {
+		err_nomem(err);
+		return NULL;
+	}
+	f->place.final = slash ? dest->name + (slash + 1 - rest) : dest->name;
+	f->place.key = f->place.final;
+	return steal(&dest);
+}

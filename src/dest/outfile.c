@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dest/outfile.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/interrupt.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#define TMP_TAIL  ".ccsnap-tmp"
+#define NOTE_TAIL ".ccsnap-note"
+#define TOKEN_LEN 8
+#define STEM_MAX  (NAME_MAX - 2 - TOKEN_LEN - (sizeof NOTE_TAIL - 1))
+
+#define POLL_MS 50
+
+/* A directory is locked for milliseconds; whoever holds it longer is not one
+ * of us.
+ */
+#define DIR_LOCK_SECONDS 10
+
+static const char token_chars[] = "abcdefghijklmnopqrstuvwxyz234567";
+
+struct outfile {
+	int dirfd; /* the caller's */
+	int fd, note_fd;
+	char *dir, *final;
+	char stem[STEM_MAX + 1];
+	char tmp[NAME_MAX + 1]; /* "": not created, or published */
+	char note[NAME_MAX + 1];
+};
+
+/* --- names --- */
+
+/* The key as it is, or, when that is too long, its beginning and a digest of
+ * all of it (FNV-1a): two keys that meet there only exclude each other.
+ */
+static void make_stem(char stem[STEM_MAX + 1], const char *key)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	if (strlen(key) <= STEM_MAX) {
+		strcpy(stem, key);
+		return;
+	}
+	for (const char *c = key; *c; c++)
+		h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	snprintf(stem, STEM_MAX + 1, "%.*s~%016llx", (int)STEM_MAX - 17, key,
+		 (unsigned long long)h);
+}
+
+static int make_token(char token[TOKEN_LEN + 1], struct err *err)
+{
+	unsigned char bytes[TOKEN_LEN];
+
+	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+		return err_errno(err, ERR_FAILED, "cannot get random bytes");
+	for (size_t i = 0; i < TOKEN_LEN; i++)
+		token[i] = token_chars[bytes[i] % 32];
+	token[TOKEN_LEN] = '\0';
+	return 0;
+}
+
+/* Take a temporary name apart: the length of its stem (from name + 1 on), or
+ * 0 when it is none.
+ */
+static size_t stem_length(const char *name, const char *tail)
+{
+	size_t len = strlen(name), rest = strlen(tail) + TOKEN_LEN;
+
+	if (name[0] != '.' || len < rest + 3 || !str_ends(name, tail))
+		return 0;
+	if (name[len - rest - 1] != '.' || strspn(name + len - rest, token_chars) != TOKEN_LEN)
+		return 0;
+	return len - rest - 2;
+}
+
+int outfile_name_is_temporary(const char *name)
+{
+	return stem_length(name, TMP_TAIL) > 0 || stem_length(name, NOTE_TAIL) > 0;
+}
+
+static bool has_stem(const char *name, const char *tail, const char *stem)
+{
+	size_t len = stem_length(name, tail);
+
+	return len > 0 && len == strlen(stem) && memcmp(name + 1, stem, len) == 0;
+}
+
+/* The same token with another tail. */
+static void partner_name(char partner[NAME_MAX + 1], const char *name, const char *tail,
+			 const char *other)
+{
+	size_t len = strlen(name) - strlen(tail);
+
+	snprintf(partner, NAME_MAX + 1, "%.*s%s", (int)len, name, other);
+}
+
+/* --- checks --- */
+
+static int check_space(int dirfd, const char *dir, uint64_t need, uint64_t *free_bytes,
+		       struct err *err)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(dirfd, &fs) < 0)
+		return err_errno(err, ERR_REFUSED, "cannot ask for the free space in %s", dir);
+	/* no blocks at all: a filesystem that does not count (tmpfs without a limit) */
+	*free_bytes = fs.f_blocks ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
+	if (*free_bytes < need)
+		return err_set(err, ERR_REFUSED, "not enough space in %s: %s needed, %s free", dir,
+			       size_format(need).text, size_format(*free_bytes).text);
+	if (fs.f_files > 0 && fs.f_favail == 0)
+		return err_set(err, ERR_REFUSED, "no free inode in the filesystem of %s", dir);
+	return 0;
+}
+
+int outfile_check_room(int dirfd, const char *dir, uint64_t need, uint64_t *free_bytes,
+		       struct err *err)
+{
+	struct rlimit limit;
+
+	if (faccessat(dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return err_errno(err, ERR_REFUSED, "cannot write to %s", dir);
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur < need)
+		return err_set(
+			err, ERR_REFUSED,
+			"the limit on file sizes (ulimit -f) is too low: %s needed, %s allowed",
+			size_format(need).text, size_format(limit.rlim_cur).text);
+	return check_space(dirfd, dir, need, free_bytes, err);
+}
+
+int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfile_existing existing,
+		       struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT
+			       ? 0
+			       : err_errno(err, ERR_REFUSED, "cannot look at %s/%s", dir, name);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_REFUSED,
+			       "%s/%s exists and is not a regular file; it is never replaced", dir,
+			       name);
+	if (existing == OUTFILE_KEEP)
+		return err_set(err, ERR_REFUSED, "%s/%s exists; use --overwrite to replace it", dir,
+			       name);
+	return 0;
+}
+
+DIR *outfile_open_dir(int dirfd, const char *dir, struct err *err)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!entries) {
+		err_errno(err, ERR_FAILED, "cannot read %s", dir);
+		if (fd >= 0)
+			close(fd);
+	}
+	return entries;
+}
+
+/* --- locks --- */
+
+enum lock_result { LOCKED, LOCK_HELD, LOCK_NONE };
+
+/* LOCK_NONE: this filesystem has no such locks (NFS has none on directories). */
+static enum lock_result try_lock(int fd, int operation)
+{
+	while (flock(fd, operation | LOCK_NB) < 0) {
+		if (errno == EWOULDBLOCK)
+			return LOCK_HELD;
+		if (errno != EINTR)
+			return LOCK_NONE;
+	}
+	return LOCKED;
+}
+
+static int wait_a_little(struct err *err)
+{
+	static const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
+
+	nanosleep(&pause, NULL);
+	return interrupt_check(err);
+}
+
+/* A descriptor of its own that holds the directory's lock until it is closed.
+ * Between runs that create, sweep and look for each other under it, nobody
+ * sees a file that is created but not yet locked.  Where directories have no
+ * locks it is a descriptor without: see create_locked.
+ */
+static int lock_directory(int dirfd, const char *dir, struct err *err)
+{
+	autoclose int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	uint64_t start = clock_ns();
+
+	if (fd < 0)
+		return err_errno(err, ERR_FAILED, "cannot open %s", dir);
+	while (try_lock(fd, LOCK_EX) == LOCK_HELD) {
+		if (clock_seconds_since(start) > DIR_LOCK_SECONDS)
+			return err_set(err, ERR_BUSY, "%s is locked by another program", dir);
+		if (wait_a_little(err) < 0)
+			return -1;
+	}
+	return steal_fd(&fd);
+}
+
+/* --- sweeping --- */
+
+/* What is behind a temporary name. */
+enum life { LIFE_FOREIGN, LIFE_HELD, LIFE_DEAD };
+
+/* By a shared lock, so that two who ask do not take each other for the owner.
+ * Looked at first, because opening a device can already do something.
+ */
+static enum life life_of(int dirfd, const char *name)
+{
+	autoclose int fd = -1;
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_uid != geteuid())
+		return LIFE_FOREIGN;
+	fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	switch (fd < 0 ? LOCK_NONE : try_lock(fd, LOCK_SH)) {
+	case LOCKED:
+		return LIFE_DEAD;
+	case LOCK_HELD:
+		return LIFE_HELD;
+	case LOCK_NONE:
+		break;
+	}
+	return LIFE_FOREIGN;
+}
+
+/* The note first: left alone it would say that its file is published. */
+static void remove_leftover(int dirfd, const char *name)
+{
+	char note[NAME_MAX + 1];
+
+	partner_name(note, name, TMP_TAIL, NOTE_TAIL);
+	unlinkat(dirfd, note, 0);
+	if (unlinkat(dirfd, name, 0) == 0)
+		log_debug("removed %s, left by a run that was killed", name);
+}
+
+static bool sweep_one(const struct outfile *out, const char *name)
+{
+	bool tmp = stem_length(name, TMP_TAIL) > 0;
+	bool ours = has_stem(name, tmp ? TMP_TAIL : NOTE_TAIL, out->stem);
+	enum life life = tmp || ours ? life_of(out->dirfd, name) : LIFE_FOREIGN;
+
+	if (tmp && life == LIFE_DEAD)
+		remove_leftover(out->dirfd, name);
+	return ours && life == LIFE_HELD;
+}
+
+/* Remove what dead runs left; 1 when our key is held by a live one, 0, or -1.
+ * A note without its file stays: see outfile_find_note.
+ */
+static int sweep(const struct outfile *out, struct err *err)
+{
+	autodir DIR *entries = outfile_open_dir(out->dirfd, out->dir, err);
+	struct dirent *entry;
+	int held = 0;
+
+	if (!entries)
+		return -1;
+	while (errno = 0, (entry = readdir(entries)))
+		held |= sweep_one(out, entry->d_name);
+	return errno ? err_errno(err, ERR_FAILED, "cannot read %s", out->dir) : held;
+}
+
+/* --- creating --- */
+
+/* A sweeping run holds what it looks at for a moment. */
+static enum lock_result lock_patiently(int fd)
+{
+	static const struct timespec moment = { .tv_nsec = 5000000 };
+	enum lock_result lock;
+
+	for (int i = 0; (lock = try_lock(fd, LOCK_EX)) == LOCK_HELD && i < 400; i++)
+		nanosleep(&moment, NULL);
+	return lock;
+}
+
+/* Without the directory's lock (NFS, and always for notes), a sweeping run can
+ * meet the file before it is locked, and remove it if it is no note: then it has
+ * no name any more.
+ */
+static int create_locked(const struct outfile *out, const char *name, struct err *err)
+{
+	autoclose int fd =
+		openat(out->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	enum lock_result lock;
+	struct stat st;
+
+	if (fd < 0)
+		return err_errno(err, errno == EROFS || errno == EACCES ? ERR_REFUSED : ERR_FAILED,
+				 "cannot create a file in %s", out->dir);
+	lock = lock_patiently(fd);
+	if (lock == LOCK_NONE && name == out->tmp)
+		log_note("%s has no file locks: two runs for the same name are told apart only "
+			 "at the end, and what a killed run leaves is not removed",
+			 out->dir);
+	/* fchmod: a umask may have taken more than it should */
+	if (lock == LOCK_HELD || fchmod(fd, 0600) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0) {
+		unlinkat(out->dirfd, name, 0);
+		return err_set(err, ERR_BUSY, "another run sweeps %s", out->dir);
+	}
+	return steal_fd(&fd);
+}
+
+static int create_tmp(struct outfile *out, struct err *err)
+{
+	char token[TOKEN_LEN + 1];
+	int tries = 5;
+
+	do {
+		if (make_token(token, err) < 0)
+			return -1;
+		snprintf(out->tmp, sizeof out->tmp, ".%s.%s" TMP_TAIL, out->stem, token);
+		partner_name(out->note, out->tmp, TMP_TAIL, NOTE_TAIL);
+		out->fd = create_locked(out, out->tmp, err);
+	} while (out->fd < 0 && (err->kind == ERR_BUSY || err->sys_errno == EEXIST) && --tries);
+	if (out->fd < 0)
+		out->tmp[0] = '\0';
+	return out->fd < 0 ? -1 : 0;
+}
+
+/* 0: created, 1: another run holds the key, -1. */
+static int try_reserve(struct outfile *out, struct err *err)
+{
+	autoclose int lock = lock_directory(out->dirfd, out->dir, err);
+	int held = lock < 0 ? -1 : sweep(out, err);
+
+	return held != 0 ? held : create_tmp(out, err);
+}
+
+static struct outfile *outfile_new(const struct outfile_place *place, struct err *err)
+{
+	struct outfile *out = calloc(1, sizeof *out);
+
+	if (!out) {
+		err_nomem(err);
+		return NULL;
+	}
+	out->dirfd = place->dirfd;
+	out->fd = out->note_fd = -1;
+	out->dir = strdup(place->dir);
+	out->final = strdup(place->final);
+	make_stem(out->stem, place->key);
+	if (!out->dir || !out->final) {
+		outfile_close(out);
+		err_nomem(err);
+		return NULL;
+	}
+	return out;
+}
+
+struct outfile *outfile_reserve(const struct outfile_place *place, unsigned wait_seconds,
+				struct err *err)
+{
+	autooutfile struct outfile *out = outfile_new(place, err);
+	uint64_t start = clock_ns();
+	int rc;
+
+	while (out && (rc = try_reserve(out, err)) != 0) {
+		if (rc < 0)
+			return NULL;
+		if (clock_seconds_since(start) >= wait_seconds) {
+			err_set(err, ERR_BUSY,
+				"another run is making %s/%s; wait for it with --lock-wait",
+				place->dir, place->final);
+			return NULL;
+		}
+		if (wait_a_little(err) < 0)
+			return NULL;
+	}
+	return steal(&out);
+}
+
+int outfile_fd(const struct outfile *out)
+{
+	return out->fd;
+}
+
+/* --- publishing --- */
+
+static int write_synced(int fd, const char *text)
+{
+	return io_pwrite(fd, text, strlen(text), 0) < 0 ? -1 : fsync(fd);
+}
+
+int outfile_write_note(struct outfile *out, const char *text, struct err *err)
+{
+	out->note_fd = create_locked(out, out->note, err);
+	if (out->note_fd < 0)
+		return -1;
+	if (write_synced(out->note_fd, text) < 0)
+		return err_errno(err, ERR_FAILED, "cannot write what goes with %s/%s", out->dir,
+				 out->final);
+	return 0;
+}
+
+/* RENAME_NOREPLACE, or a hard link where the filesystem knows no such rename,
+ * or the two steps where it knows no hard link either.
+ */
+static int rename_new(const struct outfile *out)
+{
+	struct stat st;
+
+	if (renameat2(out->dirfd, out->tmp, out->dirfd, out->final, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (linkat(out->dirfd, out->tmp, out->dirfd, out->final, 0) == 0)
+		return unlinkat(out->dirfd, out->tmp, 0);
+	if (errno == EEXIST)
+		return -1;
+	if (fstatat(out->dirfd, out->final, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		errno = EEXIST;
+		return -1;
+	}
+	return renameat(out->dirfd, out->tmp, out->dirfd, out->final);
+}
+
+static int sync_directory(const struct outfile *out, struct err *err)
+{
+	autoclose int fd = openat(out->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	/* EINVAL: a filesystem that does not do this for directories */
+	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
+		return err_errno(err, ERR_FAILED, "%s/%s is in place, but cannot sync %s", out->dir,
+				 out->final, out->dir);
+	return 0;
+}
+
+int outfile_publish(struct outfile *out, enum outfile_existing existing, struct err *err)
+{
+	int rc;
+
+	if (fsync(out->fd) < 0)
+		return err_errno(err, ERR_FAILED, "cannot write %s/%s", out->dir, out->final);
+	if (outfile_check_name(out->dirfd, out->dir, out->final, existing, err) < 0)
+		return -1;
+	if (existing == OUTFILE_REPLACE)
+		rc = renameat(out->dirfd, out->tmp, out->dirfd, out->final);
+	else
+		rc = rename_new(out);
+	if (rc < 0 && errno == EEXIST)
+		return err_set(err, ERR_REFUSED,
+			       "%s/%s has come into being meanwhile; use --overwrite to replace it",
+			       out->dir, out->final);
+	if (rc < 0)
+		return err_errno(err, ERR_FAILED, "cannot rename to %s/%s", out->dir, out->final);
+	out->tmp[0] = '\0';
+	return sync_directory(out, err);
+}
+
+int outfile_publish_note(struct outfile *out, const char *name, struct err *err)
+{
+	if (outfile_check_name(out->dirfd, out->dir, name, OUTFILE_REPLACE, err) < 0)
+		return -1;
+	if (renameat(out->dirfd, out->note, out->dirfd, name) < 0)
+		return err_errno(err, ERR_FAILED, "cannot rename to %s/%s", out->dir, name);
+	return sync_directory(out, err);
+}
+
+int outfile_is_published(const struct outfile *out)
+{
+	return !out->tmp[0];
+}
+
+int outfile_replace(const struct outfile_place *place, const char *text, struct err *err)
+{
+	autooutfile struct outfile *out = outfile_new(place, err);
+	autoclose int lock = out ? lock_directory(out->dirfd, out->dir, err) : -1;
+
+	if (lock < 0 || create_tmp(out, err) < 0)
+		return -1;
+	if (write_synced(out->fd, text) < 0)
+		return err_errno(err, ERR_FAILED, "cannot write %s/%s", out->dir, out->final);
+	return outfile_publish(out, OUTFILE_REPLACE, err);
+}
+
+static bool note_is_orphan(const struct outfile *out, const char *name)
+{
+	char tmp[NAME_MAX + 1];
+	struct stat st;
+
+	if (!has_stem(name, NOTE_TAIL, out->stem))
+		return false;
+	partner_name(tmp, name, NOTE_TAIL, TMP_TAIL);
+	return fstatat(out->dirfd, tmp, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+	       life_of(out->dirfd, name) == LIFE_DEAD;
+}
+
+int outfile_find_note(const struct outfile *out, char name[NAME_MAX + 1], struct err *err)
+{
+	autodir DIR *entries = outfile_open_dir(out->dirfd, out->dir, err);
+	struct dirent *entry;
+
+	if (!entries)
+		return -1;
+	while (errno = 0, (entry = readdir(entries))) {
+		if (note_is_orphan(out, entry->d_name)) {
+			strcpy(name, entry->d_name);
+			return 1;
+		}
+	}
+	return errno ? err_errno(err, ERR_FAILED, "cannot read %s", out->dir) : 0;
+}
+
+/* The note of a published file stays for the next run to finish. */
+void outfile_close(struct outfile *out)
+{
+	if (!out)
+		return;
+	if (out->tmp[0]) {
+		unlinkat(out->dirfd, out->note, 0);
+		unlinkat(out->dirfd, out->tmp, 0);
+	}
+	if (out->note_fd >= 0)
+		close(out->note_fd);
+	if (out->fd >= 0)
+		close(out->fd);
+	free(out->dir);
+	free(out->final);
+	free(out);
+}

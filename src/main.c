@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/err.h"
+#include "base/interrupt.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "commands/commands.h"
+#include "config.h"
+#include "options.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+static const struct {
+	const char *name;
+	int (*run)(const struct options *opt, struct err *err);
+} runners[] = {
+	{ "create", command_create },
+	{ "convert", command_convert },
+	{ "verify", command_verify },
+	{ "list", command_list },
+};
+
+static int run(const struct options *opt, struct err *err)
+{
+	if (opt->help) {
+		options_print_help(opt->command);
+		return 0;
+	}
+	if (opt->version) {
+		printf("ccsnap %s\n", PACKAGE_VERSION);
+		return 0;
+	}
+	if (opt->completion) {
+		options_print_completion(opt->completion);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof runners / sizeof *runners; i++)
+		if (str_equal(runners[i].name, opt->command->name))
+			return runners[i].run(opt, err);
+	return err_set(err, ERR_USAGE, "%s: no such command", opt->command->name);
+}
+
+static void set_log_level(const struct options *opt)
+{
+	if (opt->quiet)
+		log_set_level(LOG_ERROR);
+	else if (opt->verbose)
+		log_set_level(LOG_DEBUG);
+}
+
+int main(int argc, char **argv)
+{
+	struct options opt;
+	struct err err = { 0 };
+	int code;
+
+	umask(077);
+	if (io_open_standard_streams() < 0)
+		return 1;
+	interrupt_install();
+	code = options_parse(&opt, argc, argv, &err);
+	if (code == 0) {
+		set_log_level(&opt);
+		code = run(&opt, &err);
+	}
+	options_free(&opt);
+	if (code < 0) {
+		log_error("%s", err.text);
+		return err_exit_code(&err);
+	}
+	return code;
+}

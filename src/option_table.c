@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "option_table.h"
+
+#include "base/size.h"
+#include "base/str.h"
+#include "compress/codec.h"
+#include "dest/dest.h"
+#include "image/image.h"
+#include "options.h"
+#include "source/source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	CREATE = 1 << 0,
+	VERIFY = 1 << 1,
+	CONVERT = 1 << 2,
+	LIST = 1 << 3,
+	MAKE = CREATE | CONVERT, /* what makes an image */
+	READ = MAKE | VERIFY,	 /* what reads a disk */
+	ALL = READ | LIST,
+};
+
+const struct command commands[] = {
+	{ "create", "[NAME]",
+	  "capture a disk into an image (what happens when no command is named)", 0, 1, CREATE },
+	{ "verify", "IMAGE", "prove that an image is sound and equals its manifest or a disk", 1, 1,
+	  VERIFY },
+	{ "convert", "IN OUT", "pack an existing image anew into another file", 2, 2, CONVERT },
+	{ "list", "", "show the images in a store", 0, 0, LIST },
+	{ 0 },
+};
+
+static const char *source_format_name(size_t i)
+{
+	return source_formats[i].name;
+}
+
+static const char *image_format_name(size_t i)
+{
+	return image_formats[i].name;
+}
+
+/* Codecs first; behind them "none", which is no codec. */
+static const char *compression_name(size_t i)
+{
+	size_t n = 0;
+
+	while (n < i && codecs[n])
+		n++;
+	if (codecs[n])
+		return codecs[n]->name;
+	return n == i ? "none" : NULL;
+}
+
+static const char *sector_size_name(size_t i)
+{
+	static const char *const names[] = { "512", "4096", NULL };
+
+	return names[i];
+}
+
+static const char *progress_name(size_t i)
+{
+	static const char *const names[] = { "auto", "bar", "json", "none", NULL };
+
+	return names[i];
+}
+
+static const char *shell_name(size_t i)
+{
+	static const char *const names[] = { "bash", NULL };
+
+	return names[i];
+}
+
+static bool is_power_of_two(const char *value)
+{
+	uint64_t n;
+
+	return size_parse(value, &n) == 0 && n != 0 && (n & (n - 1)) == 0;
+}
+
+/* KEY=VALUE, fit for JSON, HTTP headers and terminals alike. */
+static bool is_property(const char *value)
+{
+	size_t n;
+
+	if (*value == '=' || !strchr(value, '='))
+		return false;
+	for (; *value; value += n) {
+		unsigned char first = (unsigned char)value[0], second = (unsigned char)value[1];
+
+		n = str_utf8_len(value);
+		if (n == 0 || first < 0x20 || first == 0x7f)
+			return false;
+		if (first == 0xc2 && second < 0xa0) /* C1 control characters */
+			return false;
+	}
+	return true;
+}
+
+static bool is_destination(const char *value)
+{
+	for (const struct dest_kind *kind = dest_kinds; kind->scheme; kind++) {
+		size_t n = strlen(kind->scheme);
+
+		if (strncmp(value, kind->scheme, n) == 0 && value[n] == ':')
+			return value[n + 1] != '\0';
+	}
+	return false;
+}
+
+static void describe_levels(char *text, size_t cap)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; codecs[i] && len < cap; i++)
+		len += (size_t)snprintf(text + len, cap - len, "%s%s %d to %d", i ? ", " : "",
+					codecs[i]->name, codecs[i]->level_min,
+					codecs[i]->level_max);
+}
+
+#define FIELD(name) offsetof(struct options, name)
+
+#define SOURCE_GROUP "What to read"
+#define IMAGE_GROUP  "The image"
+#define WHERE_GROUP  "Where it goes"
+#define RUN_GROUP    "This run"
+#define OTHER_GROUP  "Other"
+
+const struct option_def option_table[] = {
+	{ "source", 's', OPTION_TEXT, "DISK", FIELD(source), CREATE, SOURCE_GROUP,
+	  .help = "the disk to capture: a file or a block device; it is never written",
+	  .accepted = "the path of a file or block device" },
+	{ "against", 0, OPTION_TEXT, "DISK", FIELD(against), VERIFY, SOURCE_GROUP,
+	  .help = "compare the image's content with this disk",
+	  .accepted = "the path of a file or block device" },
+	{ "manifest", 0, OPTION_TEXT, "FILE", FIELD(manifest), VERIFY, SOURCE_GROUP,
+	  .help = "compare with this manifest instead of the one beside the image",
+	  .accepted = "the path of a manifest" },
+	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), VERIFY, SOURCE_GROUP,
+	  .help = "format of IMAGE; what its manifest or name says when not given",
+	  .choice = source_format_name, .line_only = true },
+	{ "source-format", 0, OPTION_CHOICE, "FORMAT", FIELD(source_format), CREATE, SOURCE_GROUP,
+	  .help = "format of the disk, raw when not given; never guessed from its content",
+	  .choice = source_format_name },
+	{ "source-format", 0, OPTION_CHOICE, "FORMAT", FIELD(source_format), VERIFY, SOURCE_GROUP,
+	  .help = "format of the disk given with --against, raw when not given",
+	  .choice = source_format_name },
+	{ "source-format", 0, OPTION_CHOICE, "FORMAT", FIELD(source_format), CONVERT, SOURCE_GROUP,
+	  .help = "format of IN; what its name ends in when not given",
+	  .choice = source_format_name },
+	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), READ, SOURCE_GROUP,
+	  .help = "let the disk name other files (backing files, extents, data files) that are read, too" },
+	{ "sector-size", 0, OPTION_NUMBER, "BYTES", FIELD(sector_size), CREATE, SOURCE_GROUP,
+	  .help = "refuse a disk with another logical sector size", .choice = sector_size_name },
+	{ "stall-timeout", 0, OPTION_NUMBER, "SECONDS", FIELD(stall_timeout), READ, SOURCE_GROUP,
+	  .help = "fail when nothing could be read for so long; default 300, 0 waits for ever",
+	  .max = 86400, .initial = 300 },
+
+	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), CREATE, IMAGE_GROUP,
+	  .help = "format of the image, qcow2 when not given", .choice = image_format_name },
+	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), CONVERT, IMAGE_GROUP,
+	  .help = "format of OUT; when not given, what its name ends in or else qcow2",
+	  .choice = image_format_name },
+	{ "compression", 0, OPTION_CHOICE, "METHOD", FIELD(compression), MAKE, IMAGE_GROUP,
+	  .help = "how clusters are packed, zstd when not given; zlib is for readers older than QEMU 5.1",
+	  .choice = compression_name },
+	{ "level", 0, OPTION_INTEGER, "N", FIELD(level), MAKE, IMAGE_GROUP,
+	  .help = "level of the compression: higher is smaller and slower",
+	  .describe = describe_levels },
+	{ "cluster-size", 0, OPTION_SIZE, "SIZE", FIELD(cluster_size), MAKE, IMAGE_GROUP,
+	  .help = "cluster size of qcow2, 64K when not given: a power of two from 4K to 2M",
+	  .min = 4 * KIB, .max = 2 * MIB, .check = is_power_of_two,
+	  .accepted = "a power of two from 4K to 2M" },
+	{ "max-virtual-size", 0, OPTION_SIZE, "SIZE", FIELD(max_virtual_size), MAKE, IMAGE_GROUP,
+	  .help = "refuse a disk that is larger than this", .min = 1, .max = UINT64_MAX,
+	  .accepted = "a whole number of bytes above 0, or with K, M, G, T or P behind it" },
+	{ "threads", 0, OPTION_NUMBER, "N", FIELD(threads), READ, IMAGE_GROUP,
+	  .help = "how many threads read and pack, 1 to 256; one for each CPU when not given",
+	  .min = 1, .max = 256 },
+
+	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), CREATE | LIST, WHERE_GROUP,
+	  .help = "the store: folder:PATH", .check = is_destination, .accepted = "folder:PATH" },
+	{ "output", 0, OPTION_TEXT, "FILE", FIELD(output), CREATE, WHERE_GROUP,
+	  .help = "write the image to this file instead of a store",
+	  .accepted = "the path of a file" },
+	{ "overwrite", 0, OPTION_FLAG, NULL, FIELD(overwrite), MAKE, WHERE_GROUP,
+	  .help = "replace an image or file of that name" },
+	{ "property", 0, OPTION_LIST, "KEY=VALUE", FIELD(properties), CREATE, WHERE_GROUP,
+	  .help = "note this in the image's manifest; may be repeated", .check = is_property,
+	  .accepted = "KEY=VALUE in UTF-8 with a KEY and without control characters" },
+	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), CREATE, WHERE_GROUP,
+	  .help = "wait so long for another run that works on the same name", .max = 604800 },
+
+	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), MAKE, RUN_GROUP,
+	  .help = "say what would happen, how big it would get and whether it fits; touch nothing" },
+	{ "report", 0, OPTION_TEXT, "FILE", FIELD(report), MAKE, RUN_GROUP,
+	  .help = "write the JSON report to this file, however the run ends",
+	  .accepted = "the path of a file" },
+	{ "progress", 0, OPTION_CHOICE, "STYLE", FIELD(progress), READ, RUN_GROUP,
+	  .help = "how to show how far it is; auto is a bar when stderr is a terminal",
+	  .choice = progress_name },
+	{ "json", 0, OPTION_FLAG, NULL, FIELD(json), ALL, RUN_GROUP,
+	  .help = "print the result as JSON" },
+	{ "config", 0, OPTION_TEXT, "FILE", FIELD(config), ALL, RUN_GROUP,
+	  .help = "read this configuration file instead of the usual two",
+	  .accepted = "the path of a file", .line_only = true },
+	{ "verbose", 'v', OPTION_COUNT, NULL, FIELD(verbose), ALL, RUN_GROUP,
+	  .help = "say more; may be repeated", .max = 9 },
+	{ "quiet", 'q', OPTION_FLAG, NULL, FIELD(quiet), ALL, RUN_GROUP,
+	  .help = "say nothing but errors" },
+
+	{ "help", 'h', OPTION_FLAG, NULL, FIELD(help), ALL, OTHER_GROUP, .help = "print this",
+	  .line_only = true, .prints = true },
+	{ "version", 0, OPTION_FLAG, NULL, FIELD(version), ALL, OTHER_GROUP,
+	  .help = "print the version", .line_only = true, .prints = true },
+	{ "completion", 0, OPTION_CHOICE, "SHELL", FIELD(completion), ALL, OTHER_GROUP,
+	  .help = "print a completion script for this shell", .choice = shell_name,
+	  .line_only = true, .prints = true },
+	{ 0 },
+};
+
+const size_t option_count = sizeof option_table / sizeof *option_table - 1;
+
+const struct option_def *option_find(const char *name, size_t len, unsigned among)
+{
+	for (const struct option_def *def = option_table; def->name; def++)
+		if ((def->commands & among) && strlen(def->name) == len &&
+		    memcmp(def->name, name, len) == 0)
+			return def;
+	return NULL;
+}
+
+const struct option_def *option_find_letter(char letter, unsigned among)
+{
+	for (const struct option_def *def = option_table; def->name; def++)
+		if ((def->commands & among) && def->letter && def->letter == letter)
+			return def;
+	return NULL;
+}
+
+enum { NAME_MAX_LEN = 32 };
+
+/* Edits (one character more, less or another) that turn a into b. */
+static unsigned edit_distance(const char *a, const char *b)
+{
+	unsigned row[NAME_MAX_LEN + 1];
+	size_t m = strlen(b);
+
+	for (unsigned j = 0; j <= m; j++)
+		row[j] = j;
+	for (unsigned i = 1; *a; i++, a++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= m; j++) {
+			unsigned best = MIN(row[j], row[j - 1]) + 1;
+
+			best = MIN(best, diagonal + (*a != b[j - 1]));
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[m];
+}
+
+const char *option_suggest(const char *name, unsigned among)
+{
+	unsigned best = 3; /* so many edits are no longer a slip */
+	const char *found = NULL;
+	size_t len = strlen(name);
+
+	if (len < 3 || len > NAME_MAX_LEN)
+		return NULL;
+	for (const struct option_def *def = option_table; def->name; def++) {
+		unsigned distance;
+
+		if (!(def->commands & among))
+			continue;
+		distance = str_starts(def->name, name) ? 1 : edit_distance(name, def->name);
+		if (distance < best && distance < len) {
+			best = distance;
+			found = def->name;
+		}
+	}
+	return found;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_PLAN_H
+#define CCSNAP_PLAN_H
+
+#include "dest/dest.h"
+#include "source/source.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What was asked for, with every name resolved to a codec, a format, a place.
+ * Made from the options before anything is opened.
+ */
+struct codec;
+struct err;
+struct image_format;
+struct options;
+
+struct plan {
+	char *name; /* of the image; owned */
+	struct source_config source;
+	unsigned sector_size;	   /* 0: any */
+	uint64_t max_virtual_size; /* 0: no limit */
+	unsigned stall_seconds;
+
+	const struct image_format *format;
+	const char *compression;
+	const struct codec *codec; /* NULL for "none" */
+	int level;
+	size_t cluster_size;
+	unsigned threads;
+
+	char *where; /* owned; dest.where points to it */
+	struct dest_config dest;
+	char **properties; /* borrowed */
+	bool dry_run;
+};
+
+int plan_create(struct plan *plan, const struct options *opt, struct err *err);
+int plan_convert(struct plan *plan, const struct options *opt, struct err *err);
+void plan_free(struct plan *plan);
+
+/* The format that a file's name states by its suffix, NULL when it does not.
+ * Names only: content is never looked at.
+ */
+const char *plan_format_of_name(const char *path);
+
+/* As many as the CPUs we may run on, unless asked otherwise. */
+unsigned plan_threads(const struct options *opt);
+
+#endif

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "snapshot.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "compress/codec.h"
+#include "image/image.h"
+#include "pipeline/pipeline.h"
+#include "plan.h"
+#include "report/progress.h"
+#include "report/report.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Hashing more than this of an image takes long enough to say so first, at
+ * this many bytes a second.
+ */
+#define HASH_LONG_BYTES (64 * GIB)
+#define HASH_RATE	(900 * MIB)
+
+struct snapshot {
+	const struct plan *plan;
+	struct report *report;
+	struct progress *progress;
+	struct source *source;
+	struct dest *dest;
+	int fd; /* of the image to be; the destination's */
+	struct digests digests;
+	char *image_id;
+};
+
+static struct pipeline_config pipeline_of(const struct snapshot *s)
+{
+	return (struct pipeline_config){
+		.workers = s->plan->threads,
+		.codec = s->plan->codec,
+		.level = s->plan->level,
+		.stall_seconds = s->plan->stall_seconds,
+		.progress = progress_update,
+		.progress_ctx = s->progress,
+	};
+}
+
+static int open_both(struct snapshot *s, struct err *err)
+{
+	struct report *r = s->report;
+
+	s->dest = dest_open(&s->plan->dest, err);
+	if (!s->dest)
+		return -1;
+	s->source = source_open(&s->plan->source, err);
+	if (!s->source)
+		return -1;
+	r->source.size_bytes = s->source->size - s->source->padding;
+	r->source.padding_bytes = s->source->padding;
+	r->source.logical_sector_size = s->source->sector_size;
+	r->source.consistency = "offline";
+	return 0;
+}
+
+static int check_limits(struct snapshot *s, struct err *err)
+{
+	const struct plan *plan = s->plan;
+	uint64_t size = s->source->size, max = plan->format->size_max(plan->cluster_size);
+
+	if (plan->max_virtual_size && size > plan->max_virtual_size)
+		return err_set(err, ERR_REFUSED,
+			       "%s is %llu bytes large, --max-virtual-size allows %llu",
+			       s->source->name, (unsigned long long)size,
+			       (unsigned long long)plan->max_virtual_size);
+	if (size > max)
+		return err_set(err, ERR_REFUSED,
+			       "%s is %llu bytes large; %s with clusters of %s ends at %s; "
+			       "use a larger --cluster-size",
+			       s->source->name, (unsigned long long)size, plan->format->name,
+			       size_format(plan->cluster_size).text, size_format(max).text);
+	if (plan->sector_size && plan->sector_size != s->source->sector_size)
+		return err_set(err, ERR_REFUSED, "%s has %u-byte sectors, --sector-size asks for %u",
+			       s->source->name, s->source->sector_size, plan->sector_size);
+	return 0;
+}
+
+/* Refuse what the sample shows cannot fit.  A sample errs by some per cent,
+ * so a near miss is tried.
+ */
+static int check_destination(struct snapshot *s, struct err *err)
+{
+	struct pipeline_config cfg = pipeline_of(s);
+	struct report *r = s->report;
+	struct estimate e;
+	int fits;
+
+	cfg.progress = NULL;
+	if (pipeline_estimate(&cfg, s->source, s->plan->cluster_size, &e, err) < 0)
+		return -1;
+	fits = s->dest->ops->check(s->dest, e.image_bytes - e.image_bytes / 8, err);
+	r->estimate.ran = true;
+	r->estimate.mapped_bytes = e.mapped_bytes;
+	r->estimate.sampled_bytes = e.sampled_bytes;
+	r->estimate.image_bytes = e.image_bytes;
+	r->estimate.free_bytes = s->dest->free_bytes;
+	r->estimate.fits = fits == 0;
+	return fits;
+}
+
+static void say_if_hashing_is_long(const struct snapshot *s, uint64_t size)
+{
+	if (size > HASH_LONG_BYTES)
+		log_note("hashing %s of %s takes about %llu minutes", size_format(size).text,
+			 s->plan->format->name, (unsigned long long)(size / HASH_RATE / 60));
+}
+
+static int capture(struct snapshot *s, struct err *err)
+{
+	const struct image_config cfg = {
+		.fd = s->fd,
+		.size = s->source->size,
+		.cluster_size = s->plan->cluster_size,
+		.compression = s->plan->compression,
+	};
+	struct pipeline_config pipeline = pipeline_of(s);
+	struct report *r = s->report;
+	struct pipeline_stats stats;
+	autoimage struct image *img = s->plan->format->create(&cfg, err);
+
+	if (!img)
+		return -1;
+	if (s->plan->format->hashed_in_passing)
+		say_if_hashing_is_long(s, s->source->size);
+	progress_phase(s->progress, report_phase_names[PHASE_CAPTURE], s->source->size);
+	if (pipeline_run(&pipeline, s->source, img, &stats, err) < 0 ||
+	    source_check(s->source, err) < 0 || image_finish(img, err) < 0)
+		return -1;
+	if (s->plan->format->hashed_in_passing)
+		s->digests = *img->digests;
+	r->capture.ran = true;
+	r->capture.virtual_size_bytes = s->source->size;
+	r->capture.bytes_read = stats.read_bytes;
+	r->capture.data_bytes = stats.data_bytes;
+	r->capture.zero_bytes = s->source->size - stats.data_bytes;
+	r->capture.skipped_bytes = stats.skipped_bytes;
+	r->capture.threads = s->plan->threads;
+	return 0;
+}
+
+static int stat_image(struct snapshot *s, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(s->fd, &st) < 0)
+		return err_errno(err, ERR_FAILED, "cannot stat the image");
+	s->report->image.size_bytes = (uint64_t)st.st_size;
+	s->report->image.allocated_bytes = (uint64_t)st.st_blocks * 512;
+	return 0;
+}
+
+/* The digests of the finished file, and the file on stable storage. */
+static int hash(struct snapshot *s, struct err *err)
+{
+	uint64_t size;
+
+	if (stat_image(s, err) < 0)
+		return -1;
+	size = s->report->image.size_bytes;
+	/* let the disk work while we hash */
+	sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	if (!s->plan->format->hashed_in_passing) {
+		say_if_hashing_is_long(s, size);
+		progress_phase(s->progress, report_phase_names[PHASE_HASH], size);
+		if (hash_file(s->fd, s->dest->name, size, &s->digests, progress_update,
+			      s->progress, err) < 0)
+			return -1;
+	}
+	if (fsync(s->fd) < 0)
+		return err_errno(err, ERR_FAILED, "cannot sync the image");
+	s->report->image.digests = s->digests;
+	return stat_image(s, err);
+}
+
+static int publish(struct snapshot *s, struct err *err)
+{
+	const struct plan *plan = s->plan;
+	struct report *r = s->report;
+	struct image_info info = {
+		.name = strdup(plan->name),
+		.format = strdup(plan->format->name),
+		.compression = strdup(plan->compression),
+		.created_at = strdup(r->started_at.text),
+		.size = r->image.size_bytes,
+		.virtual_size = s->source->size,
+		.digests = s->digests,
+		.properties = plan->properties,
+	};
+	int done = -1;
+
+	progress_phase(s->progress, report_phase_names[PHASE_PUBLISH], r->image.size_bytes);
+	if (info.name && info.format && info.compression && info.created_at)
+		done = s->dest->ops->publish(s->dest, &info, err);
+	else
+		err_nomem(err);
+	if (done == 0) {
+		r->image.path = s->dest->name;
+		r->upload.image_id = s->image_id = steal(&info.id);
+		r->upload.verified = true;
+	}
+	info.properties = NULL; /* the plan's */
+	image_info_free(&info);
+	return done;
+}
+
+/* A step with its time and, when it fails, its name in the report. */
+static int step(struct snapshot *s, enum report_phase phase,
+		int (*run)(struct snapshot *s, struct err *err), struct err *err)
+{
+	uint64_t start = clock_ns();
+	int r = interrupt_check(err);
+
+	if (r == 0)
+		r = run(s, err);
+	s->report->phase_seconds[phase] =
+		MAX(s->report->phase_seconds[phase], 0) + clock_seconds_since(start);
+	if (r < 0)
+		s->report->error_phase = report_phase_names[phase];
+	return r;
+}
+
+static int reserve(struct snapshot *s, struct err *err)
+{
+	return s->dest->ops->reserve(s->dest, &s->fd, err);
+}
+
+int snapshot_run(struct snapshot *s, struct err *err)
+{
+	struct report *r = s->report;
+
+	if (step(s, PHASE_PLAN, open_both, err) < 0 || step(s, PHASE_PLAN, check_limits, err) < 0 ||
+	    step(s, PHASE_CHECK, check_destination, err) < 0)
+		return -1;
+	if (s->plan->dry_run)
+		return 0;
+	if (step(s, PHASE_CHECK, reserve, err) < 0 || step(s, PHASE_CAPTURE, capture, err) < 0 ||
+	    step(s, PHASE_HASH, hash, err) < 0)
+		return -1;
+	r->creation_seconds = r->phase_seconds[PHASE_CAPTURE] + r->phase_seconds[PHASE_HASH];
+	if (step(s, PHASE_PUBLISH, publish, err) < 0)
+		return -1;
+	r->upload_seconds = r->phase_seconds[PHASE_PUBLISH];
+	return 0;
+}
+
+int snapshot_attach_report(struct snapshot *s, const char *json, struct err *err)
+{
+	return s->dest->ops->attach_report ? s->dest->ops->attach_report(s->dest, json, err) : 0;
+}
+
+const char *snapshot_destination(const struct snapshot *s)
+{
+	return s->dest->name;
+}
+
+struct snapshot *snapshot_new(const struct plan *plan, struct report *report,
+			      struct progress *progress, struct err *err)
+{
+	struct snapshot *s = calloc(1, sizeof *s);
+
+	if (!s) {
+		err_nomem(err);
+		return NULL;
+	}
+	s->plan = plan;
+	s->report = report;
+	s->progress = progress;
+	report->name = plan->name;
+	report->source.kind = "disk";
+	report->source.path = plan->source.path;
+	report->source.format = plan->source.format;
+	report->image.format = plan->format->name;
+	report->image.compression = plan->compression;
+	report->image.level = plan->codec ? plan->level : -1;
+	report->image.cluster_size = plan->cluster_size;
+	report->upload.destination = plan->where;
+	return s;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	source_close(s->source);
+	dest_close(s->dest);
+	free(s->image_id);
+	free(s);
+}

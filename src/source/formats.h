@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_FORMATS_H
+#define CCSNAP_FORMATS_H
+
+#include "source/source.h"
+
+/* The constructors behind source_formats.  Their messages begin with the name
+ * of the file that they are about.
+ */
+struct err;
+
+struct source *disk_open(const struct source_config *cfg, struct err *err);
+
+/* cfg->format is qcow2, vmdk, vdi or vhdx.  Call it from the main thread (see
+ * base/child.h).
+ */
+struct source *qemu_open(const struct source_config *cfg, struct err *err);
+
+#endif

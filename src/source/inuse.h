@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_INUSE_H
+#define CCSNAP_INUSE_H
+
+#include "source/source.h"
+
+#include <sys/stat.h>
+
+/* Does anything else write to a file or block device?  A running QEMU is seen
+ * by its image locks, everything else by what the kernel says about mounts,
+ * swap and stacked devices.
+ */
+struct err;
+
+/* How an exclusive open of a block device went. */
+enum inuse_claim {
+	CLAIM_NONE,   /* not tried, or no block device */
+	CLAIM_HELD,   /* ours: nobody can mount it meanwhile */
+	CLAIM_DENIED, /* somebody else's; good only if a read-only mount explains it */
+};
+
+/* Refused (ERR_REFUSED) with who holds it and what to do. */
+int inuse_check(int fd, const struct stat *st, enum inuse_claim claim, struct err *err);
+
+/* Take and hold, as long as fd is open, the locks that make a QEMU refuse to
+ * open it for writing.  Where the filesystem has no locks, nothing happens.
+ */
+int inuse_lock(int fd, struct err *err);
+
+#endif

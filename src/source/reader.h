@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_READER_H
+#define CCSNAP_READER_H
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+
+/* Where the parsers of disk formats get their bytes: a file, or memory in
+ * tests.  Whatever they read is hostile.
+ */
+struct err;
+
+struct reader {
+	const void *ctx;
+	uint64_t size;
+
+	/* Fewer bytes than asked for only at the end; -1 with errno. */
+	ssize_t (*read_at)(const void *ctx, void *buf, size_t len, uint64_t offset);
+};
+
+/* fd must stay where it is as long as the reader is used. */
+int reader_open(struct reader *in, const int *fd, struct err *err);
+
+/* Exactly len bytes; what is not there is a damaged file (ERR_REFUSED). */
+int reader_get(const struct reader *in, void *buf, size_t len, uint64_t offset, struct err *err);
+
+static inline uint32_t get_be32(const void *p)
+{
+	uint32_t n;
+
+	memcpy(&n, p, sizeof n);
+	return be32toh(n);
+}
+
+static inline uint64_t get_be64(const void *p)
+{
+	uint64_t n;
+
+	memcpy(&n, p, sizeof n);
+	return be64toh(n);
+}
+
+static inline uint16_t get_le16(const void *p)
+{
+	uint16_t n;
+
+	memcpy(&n, p, sizeof n);
+	return le16toh(n);
+}
+
+static inline uint32_t get_le32(const void *p)
+{
+	uint32_t n;
+
+	memcpy(&n, p, sizeof n);
+	return le32toh(n);
+}
+
+static inline uint64_t get_le64(const void *p)
+{
+	uint64_t n;
+
+	memcpy(&n, p, sizeof n);
+	return le64toh(n);
+}
+
+#endif

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/err.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "source/extent.h"
+#include "source/source.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Real images by qemu-img, read through a real qemu-nbd. */
+
+enum { DISK = 3 * 1024 * 1024 + 512 };
+
+static uint8_t expected[DISK], got[DISK];
+static struct err err;
+static char dir[64];
+
+/* A shell command in the test's directory. */
+static void run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void run(const char *fmt, ...)
+{
+	char command[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(command, sizeof command, fmt, ap);
+	va_end(ap);
+	if (system(command) != 0)
+		fail_msg("failed: %s", command);
+}
+
+/* base.raw: noise, a hole, text, a hole; a fresh directory for each test. */
+static int make_dir(void **state)
+{
+	uint32_t x = 7;
+	int fd;
+
+	(void)state;
+	if (system("qemu-nbd --version >/dev/null 2>&1 && qemu-img --version >/dev/null") != 0)
+		return 0;
+	strcpy(dir, "/tmp/test-qemu-XXXXXX");
+	if (!mkdtemp(dir) || chdir(dir) < 0 || mkdir("tmp", 0700) < 0)
+		return -1;
+	setenv("TMPDIR", "tmp", 1);
+	log_set_level(LOG_ERROR);
+	for (size_t i = 0; i < 512 * KIB; i++)
+		expected[i] = (uint8_t)((x = x * 1664525u + 1013904223u) >> 24);
+	memset(expected + 2 * MIB, 'a', 300 * KIB);
+	fd = open("base.raw", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, DISK) < 0 || pwrite(fd, expected, 512 * KIB, 0) < 0 ||
+	    pwrite(fd, expected + 2 * MIB, 300 * KIB, 2 * MIB) < 0)
+		return -1;
+	return close(fd);
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	if (*dir)
+		run("cd / && rm -rf %s", dir);
+	return 0;
+}
+
+static void require_qemu(void)
+{
+	if (!*dir) {
+		print_message("skipped: qemu-utils is missing\n");
+		skip();
+	}
+}
+
+static struct source *try_open(const char *format, const char *path, const char *allow)
+{
+	const struct source_config cfg = {
+		.path = path,
+		.format = format,
+		.intent = SOURCE_CAPTURE,
+		.allow_backing = allow != NULL,
+		.connections = 2,
+	};
+
+	err = (struct err){ 0 };
+	return source_open(&cfg, &err);
+}
+
+static struct source *open_image(const char *format, const char *path, const char *allow)
+{
+	struct source *src = try_open(format, path, allow);
+
+	if (!src)
+		fail_msg("%s", err.text);
+	return src;
+}
+
+static void assert_refused(const char *format, const char *path, const char *allow, const char *why)
+{
+	struct source *src = try_open(format, path, allow);
+
+	assert_null(src);
+	if (err.kind != ERR_REFUSED || !strstr(err.text, why))
+		fail_msg("%s", err.text);
+}
+
+static void assert_reads_as_expected(struct source *src)
+{
+	struct extent_list list = { 0 };
+	uint64_t at = 0;
+
+	assert_int_equal(src->size, DISK);
+	assert_int_equal(source_extents(src, 0, src->size, &list, &err), 0);
+	memset(got, 0, sizeof got);
+	for (size_t i = 0; i < list.len; i++) {
+		const struct extent *e = &list.at[i];
+
+		assert_int_equal(e->offset, at);
+		at += e->length;
+		if (!e->zero &&
+		    source_read_at(src, got + e->offset, e->length, e->offset, &err) < 0)
+			fail_msg("%s", err.text);
+	}
+	assert_int_equal(at, DISK);
+	assert_memory_equal(got, expected, DISK);
+	assert_int_equal(source_check(src, &err), 0);
+	extent_list_free(&list);
+}
+
+static void assert_same(const char *format, const char *path, const char *allow)
+{
+	struct source *src = open_image(format, path, allow);
+
+	assert_reads_as_expected(src);
+	source_close(src);
+}
+
+static void images_of_every_kind_read_like_their_disk(void **state)
+{
+	static const struct {
+		const char *format, *options;
+	} kinds[] = {
+		{ "qcow2", "" },
+		{ "qcow2", "-o compat=0.10" },
+		{ "qcow2", "-c" },
+		{ "qcow2", "-c -o compression_type=zstd" },
+		{ "qcow2", "-o extended_l2=on" },
+		{ "qcow2", "-o cluster_size=512" },
+		{ "qcow2", "-o cluster_size=2M" },
+		{ "qcow2", "-o preallocation=metadata" },
+		{ "vmdk", "-o subformat=monolithicSparse" },
+		{ "vmdk", "-o subformat=streamOptimized" },
+		{ "vdi", "" },
+		{ "vdi", "-o static=on" },
+		{ "vhdx", "" },
+		{ "vhdx", "-o subformat=fixed" },
+	};
+
+	(void)state;
+	require_qemu();
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		run("qemu-img convert -f raw -O %s %s base.raw image", kinds[i].format,
+		    kinds[i].options);
+		assert_same(kinds[i].format, "image", NULL);
+		run("rm image");
+	}
+}
+
+static void files_of_a_split_vmdk_are_refused_unless_allowed(void **state)
+{
+	static const char *const kinds[] = { "monolithicFlat", "twoGbMaxExtentSparse",
+					     "twoGbMaxExtentFlat" };
+
+	(void)state;
+	require_qemu();
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		run("qemu-img convert -f raw -O vmdk -o subformat=%s base.raw v.vmdk", kinds[i]);
+		assert_refused("vmdk", "v.vmdk", NULL, "--allow-backing");
+		assert_same("vmdk", "v.vmdk", "allow");
+		run("rm v*.vmdk");
+	}
+}
+
+static void a_chain_reads_as_its_top_when_allowed(void **state)
+{
+	(void)state;
+	require_qemu();
+	run("mkdir sub && qemu-img create -q -f qcow2 -b base.raw -F raw one.qcow2 &&"
+	    "qemu-img create -q -f qcow2 -b $PWD/one.qcow2 -F qcow2 two.qcow2 &&"
+	    "qemu-img create -q -f qcow2 -b ../two.qcow2 -F qcow2 sub/three.qcow2");
+	assert_refused("qcow2", "sub/three.qcow2", NULL, "--allow-backing");
+	assert_same("qcow2", "sub/three.qcow2", "allow");
+	run("mv base.raw moved.raw");
+	assert_refused("qcow2", "sub/three.qcow2", "allow", "base.raw");
+	run("mv moved.raw base.raw");
+}
+
+static void a_data_file_is_refused_unless_allowed(void **state)
+{
+	(void)state;
+	require_qemu();
+	run("qemu-img convert -f raw -O qcow2 -o data_file=d.data base.raw d.qcow2");
+	assert_refused("qcow2", "d.qcow2", NULL, "d.data");
+	assert_same("qcow2", "d.qcow2", "allow");
+}
+
+static void a_chain_that_bites_its_tail_is_refused(void **state)
+{
+	(void)state;
+	require_qemu();
+	run("qemu-img create -q -f qcow2 -u -b b.qcow2 -F qcow2 a.qcow2 1M &&"
+	    "qemu-img create -q -f qcow2 -u -b a.qcow2 -F qcow2 b.qcow2 1M");
+	assert_refused("qcow2", "a.qcow2", "allow", "leads back to itself");
+}
+
+static void names_that_are_no_plain_path_are_refused(void **state)
+{
+	static const char *const names[] = { "json:{}", "nbd:localhost:10809", "file:base.raw",
+					     "fat:rw:/etc", "ssh://host/x" };
+
+	(void)state;
+	require_qemu();
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		run("qemu-img create -q -f qcow2 -u -b '%s' -F raw n.qcow2 1M", names[i]);
+		assert_refused("qcow2", "n.qcow2", "allow", "no plain path");
+	}
+}
+
+static void a_backing_file_needs_a_recorded_format(void **state)
+{
+	(void)state;
+	require_qemu();
+	/* qemu-img writes the format by itself, so spoil the extension's type */
+	run("qemu-img create -q -f qcow2 -u -b base.raw -F raw f.qcow2 1M &&"
+	    "printf '\\1' | dd of=f.qcow2 bs=1 seek=112 conv=notrunc status=none");
+	assert_refused("qcow2", "f.qcow2", "allow", "no recorded format");
+}
+
+static void another_format_than_stated_is_refused(void **state)
+{
+	static const char *const formats[] = { "qcow2", "vmdk", "vdi", "vhdx" };
+
+	(void)state;
+	require_qemu();
+	for (size_t i = 0; i < 4; i++)
+		assert_refused(formats[i], "base.raw", NULL, "--source-format");
+}
+
+static void a_truncated_image_is_refused(void **state)
+{
+	(void)state;
+	require_qemu();
+	run("qemu-img convert -f raw -O qcow2 base.raw t.qcow2 && truncate -s -256K t.qcow2");
+	assert_refused("qcow2", "t.qcow2", NULL, "cut short");
+}
+
+static void what_qemu_cannot_read_is_told_in_its_words(void **state)
+{
+	(void)state;
+	require_qemu();
+	/* 0x7fffffff snapshots */
+	run("qemu-img convert -f raw -O qcow2 base.raw s.qcow2 &&"
+	    "printf '\\177\\377\\377\\377' | dd of=s.qcow2 bs=1 seek=60 conv=notrunc status=none");
+	assert_refused("qcow2", "s.qcow2", NULL, "qemu-nbd cannot read it: ");
+	assert_null(strstr(err.text, "json:"));
+}
+
+static int count_entries(const char *path)
+{
+	DIR *d = opendir(path);
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void nothing_is_left_in_the_temporary_directory(void **state)
+{
+	struct source *src;
+
+	(void)state;
+	require_qemu();
+	run("qemu-img convert -f raw -O qcow2 base.raw l.qcow2");
+	src = open_image("qcow2", "l.qcow2", NULL);
+	assert_int_equal(count_entries("tmp"), 2); /* . and .. */
+	source_close(src);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left either */
+}
+
+static void a_missing_temporary_directory_does_not_matter(void **state)
+{
+	char name[300] = "tmp/";
+
+	(void)state;
+	require_qemu();
+	run("qemu-img convert -f raw -O qcow2 base.raw m.qcow2");
+	setenv("TMPDIR", "/nonexistent", 1);
+	assert_same("qcow2", "m.qcow2", NULL);
+	memset(name + 4, 'x', 250); /* longer than the name of a socket may be */
+	assert_int_equal(mkdir(name, 0700), 0);
+	setenv("TMPDIR", name, 1);
+	assert_same("qcow2", "m.qcow2", NULL);
+	setenv("TMPDIR", "tmp", 1);
+	rmdir(name);
+}
+
+static void a_missing_qemu_nbd_is_named_with_its_package(void **state)
+{
+	char *search = strdup(getenv("PATH"));
+
+	(void)state;
+	require_qemu();
+	run("qemu-img convert -f raw -O qcow2 base.raw p.qcow2");
+	setenv("PATH", "/nonexistent", 1);
+	assert_refused("qcow2", "p.qcow2", NULL, "qemu-utils");
+	setenv("PATH", search, 1);
+	free(search);
+}
+
+/* The qemu-nbd that we have started, by looking at our children. */
+static pid_t find_server(void)
+{
+	char path[64], text[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof text, f));
+	fclose(f);
+	return (pid_t)atoi(text);
+}
+
+static void a_dead_server_ends_the_read(void **state)
+{
+	struct source *src;
+
+	(void)state;
+	require_qemu();
+	run("qemu-img convert -f raw -O qcow2 base.raw k.qcow2");
+	src = open_image("qcow2", "k.qcow2", NULL);
+	kill(find_server(), SIGKILL);
+	assert_int_equal(source_read_at(src, got, MIB, MIB, &err), -1);
+	assert_int_equal(err.kind, ERR_FAILED);
+	assert_non_null(strstr(err.text, "k.qcow2: cannot read at offset 1048576"));
+	source_close(src);
+}
+
+static void *abort_soon(void *src)
+{
+	const struct timespec moment = { .tv_nsec = 200 * 1000 * 1000 };
+
+	nanosleep(&moment, NULL);
+	source_abort(src);
+	return NULL;
+}
+
+static void a_silent_server_can_be_given_up(void **state)
+{
+	struct extent_list list = { 0 };
+	struct source *src;
+	pthread_t thread;
+
+	(void)state;
+	require_qemu();
+	run("qemu-img convert -f raw -O qcow2 base.raw a.img");
+	src = open_image("qcow2", "a.img", NULL);
+	kill(find_server(), SIGSTOP);
+	pthread_create(&thread, NULL, abort_soon, src);
+	assert_int_equal(source_read_at(src, got, MIB, 0, &err), -1);
+	pthread_join(thread, NULL);
+	assert_int_equal(source_read_at(src, got, MIB, 0, &err), -1); /* later ones, too */
+	assert_int_equal(source_extents(src, 0, MIB, &list, &err), -1);
+	source_close(src);
+}
+
+static void a_change_of_any_file_is_noticed(void **state)
+{
+	struct source *src;
+
+	(void)state;
+	require_qemu();
+	run("cp base.raw c.raw && qemu-img create -q -f qcow2 -b c.raw -F raw c.qcow2");
+	src = open_image("qcow2", "c.qcow2", "allow");
+	run("sleep 0.02; echo x >>c.raw");
+	assert_int_equal(source_check(src, &err), -1);
+	assert_non_null(strstr(err.text, "c.raw: changed while it was read"));
+	source_close(src);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(images_of_every_kind_read_like_their_disk),
+		cmocka_unit_test(files_of_a_split_vmdk_are_refused_unless_allowed),
+		cmocka_unit_test(a_chain_reads_as_its_top_when_allowed),
+		cmocka_unit_test(a_data_file_is_refused_unless_allowed),
+		cmocka_unit_test(a_chain_that_bites_its_tail_is_refused),
+		cmocka_unit_test(names_that_are_no_plain_path_are_refused),
+		cmocka_unit_test(a_backing_file_needs_a_recorded_format),
+		cmocka_unit_test(another_format_than_stated_is_refused),
+		cmocka_unit_test(a_truncated_image_is_refused),
+		cmocka_unit_test(what_qemu_cannot_read_is_told_in_its_words),
+		cmocka_unit_test(nothing_is_left_in_the_temporary_directory),
+		cmocka_unit_test(a_missing_temporary_directory_does_not_matter),
+		cmocka_unit_test(a_missing_qemu_nbd_is_named_with_its_package),
+		cmocka_unit_test(a_dead_server_ends_the_read),
+		cmocka_unit_test(a_silent_server_can_be_given_up),
+		cmocka_unit_test(a_change_of_any_file_is_noticed),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/err.h"
+#include "base/size.h"
+#include "source/reader.h"
+#include "source/references.h"
+#include "source/tables.h"
+#include "source/vmdk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { CLUSTER = 65536, FILE_SIZE = 8 * CLUSTER };
+
+static uint8_t file[FILE_SIZE];
+static struct references refs;
+static struct err err;
+
+static ssize_t read_file(const void *ctx, void *buf, size_t len, uint64_t offset)
+{
+	(void)ctx;
+	memcpy(buf, file + offset, len);
+	return (ssize_t)len;
+}
+
+static int parse_sized(const char *format, size_t size)
+{
+	const struct reader in = { NULL, size, read_file };
+
+	references_free(&refs);
+	err = (struct err){ 0 };
+	return references_parse(&in, format, &refs, &err);
+}
+
+static int parse(const char *format)
+{
+	return parse_sized(format, FILE_SIZE);
+}
+
+static int check_tables(const char *format, size_t size)
+{
+	const struct reader in = { NULL, size, read_file };
+
+	err = (struct err){ 0 };
+	return tables_check(&in, format, &err);
+}
+
+static void assert_refused(const char *why)
+{
+	assert_int_equal(err.kind, ERR_REFUSED);
+	if (!strstr(err.text, why))
+		print_error("%s\n", err.text);
+	assert_non_null(strstr(err.text, why));
+}
+
+static void put_be32(size_t at, uint32_t n)
+{
+	n = htobe32(n);
+	memcpy(file + at, &n, sizeof n);
+}
+
+static void put_be64(size_t at, uint64_t n)
+{
+	n = htobe64(n);
+	memcpy(file + at, &n, sizeof n);
+}
+
+static void put_le32(size_t at, uint32_t n)
+{
+	n = htole32(n);
+	memcpy(file + at, &n, sizeof n);
+}
+
+static void put_le64(size_t at, uint64_t n)
+{
+	n = htole64(n);
+	memcpy(file + at, &n, sizeof n);
+}
+
+/* A sound image of 1 MiB: L1 in cluster 1, one L2 in cluster 2. */
+static int make_qcow2(void **state)
+{
+	(void)state;
+	memset(file, 0, sizeof file);
+	memcpy(file, "QFI\xfb", 4);
+	put_be32(4, 3);
+	put_be32(20, 16);
+	put_be64(24, MIB);
+	put_be32(36, 1);
+	put_be64(40, 1 * CLUSTER);
+	put_be32(96, 4);
+	put_be32(100, 112);
+	put_be64(1 * CLUSTER, (UINT64_C(1) << 63) | 2 * CLUSTER);
+	return 0;
+}
+
+static size_t put_extension(size_t at, uint32_t type, const char *text, size_t len)
+{
+	put_be32(at, type);
+	put_be32(at + 4, (uint32_t)len);
+	memcpy(file + at + 8, text, len);
+	return at + 8 + (len + 7) / 8 * 8;
+}
+
+static void put_backing(size_t at, const char *name, size_t len)
+{
+	put_be64(8, at);
+	put_be32(16, (uint32_t)len);
+	if (at + len <= sizeof file)
+		memcpy(file + at, name, len);
+}
+
+static void a_plain_qcow2_names_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("qcow2"), 0);
+	assert_int_equal(refs.len, 0);
+	assert_int_equal(check_tables("qcow2", FILE_SIZE), 0);
+	put_be32(4, 2);
+	assert_int_equal(parse("qcow2"), 0);
+}
+
+static void backing_file_and_its_format_are_found(void **state)
+{
+	(void)state;
+	put_extension(112, 0xe2792acaU, "raw", 3);
+	put_backing(500, "json:{}", 7);
+	assert_int_equal(parse("qcow2"), 0);
+	assert_int_equal(refs.len, 1);
+	assert_int_equal(refs.at[0].kind, REFERENCE_BACKING);
+	assert_string_equal(refs.at[0].name, "json:{}");
+	assert_string_equal(refs.at[0].format, "raw");
+}
+
+static void a_backing_file_without_format_has_none(void **state)
+{
+	(void)state;
+	put_backing(500, "base", 4);
+	assert_int_equal(parse("qcow2"), 0);
+	assert_string_equal(refs.at[0].name, "base");
+	assert_null(refs.at[0].format);
+}
+
+static void a_data_file_is_found_named_or_not(void **state)
+{
+	(void)state;
+	put_be64(72, 4);
+	assert_int_equal(parse("qcow2"), 0);
+	assert_int_equal(refs.at[0].kind, REFERENCE_DATA_FILE);
+	assert_string_equal(refs.at[0].name, "");
+	put_extension(112, 0x44415441U, "/etc/passwd", 11);
+	assert_int_equal(parse("qcow2"), 0);
+	assert_string_equal(refs.at[0].name, "/etc/passwd");
+	put_be64(72, 0);
+	assert_int_equal(parse("qcow2"), -1);
+	assert_refused("data file");
+}
+
+static void extensions_behind_others_are_found(void **state)
+{
+	size_t at = put_extension(112, 0x6803f857U, "some feature names", 18);
+
+	(void)state;
+	put_extension(at, 0xe2792acaU, "qcow2", 5);
+	put_backing(1000, "b", 1);
+	assert_int_equal(parse("qcow2"), 0);
+	assert_string_equal(refs.at[0].format, "qcow2");
+}
+
+static void names_that_leave_the_header_are_refused(void **state)
+{
+	static const struct {
+		uint64_t offset;
+		size_t length;
+	} places[] = { { CLUSTER, 1 },		 { CLUSTER - 3, 4 }, { UINT64_MAX, 1 },
+		       { UINT64_MAX - 4, 1000 }, { 500, 1024 },	     { 500, UINT32_MAX } };
+
+	(void)state;
+	memset(file + 500, 'a', CLUSTER - 500);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		put_be64(8, places[i].offset);
+		put_be32(16, (uint32_t)places[i].length);
+		assert_int_equal(parse("qcow2"), -1);
+		assert_refused("damaged");
+	}
+}
+
+static void a_nul_inside_a_name_is_refused(void **state)
+{
+	(void)state;
+	put_backing(500, "safe\0evil", 9);
+	assert_int_equal(parse("qcow2"), -1);
+	assert_refused("name");
+}
+
+static void an_extension_that_leaves_the_header_is_refused(void **state)
+{
+	(void)state;
+	put_extension(112, 0x12345678U, "", 0);
+	put_be32(116, CLUSTER);
+	assert_int_equal(parse("qcow2"), -1);
+	assert_refused("extension");
+	put_be32(116, UINT32_MAX);
+	assert_int_equal(parse("qcow2"), -1);
+	assert_refused("extension");
+}
+
+static void headers_that_make_no_sense_are_refused(void **state)
+{
+	static const struct {
+		size_t at;
+		uint32_t value;
+		const char *why;
+	} faults[] = {
+		{ 0, 0, "not a qcow2" },
+		{ 4, 1, "version 1" },
+		{ 4, 4, "version 4" },
+		{ 20, 8, "cluster size" },
+		{ 20, 22, "cluster size" },
+		{ 20, 0xffffffffU, "cluster size" },
+		{ 24, 0x80000000U, "disk size" },
+		{ 32, 1, "encrypted" },
+		{ 32, 2, "encrypted" },
+		{ 36, 0x7fffffffU, "L1" },
+		{ 76, 0x20, "unknown" },
+		{ 72, 1, "unknown" },
+		{ 76, 2, "corrupt" },
+		{ 96, 7, "refcount" },
+		{ 100, 72, "length" },
+		{ 100, CLUSTER + 8, "length" },
+	};
+
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+		make_qcow2(state);
+		put_be32(faults[i].at, faults[i].value);
+		assert_int_equal(parse("qcow2"), -1);
+		assert_refused(faults[i].why);
+	}
+}
+
+static void a_file_that_ends_in_its_header_is_refused(void **state)
+{
+	static const char *const formats[] = { "qcow2", "vmdk", "vdi", "vhdx" };
+
+	(void)state;
+	for (size_t f = 0; f < 4; f++) {
+		for (size_t size = 0; size < 104; size++) {
+			assert_int_equal(parse_sized(formats[f], size), -1);
+			assert_int_equal(err.kind, ERR_REFUSED);
+		}
+	}
+}
+
+static void tables_that_lead_out_of_the_file_are_refused(void **state)
+{
+	static const uint64_t outside[] = {
+		FILE_SIZE, UINT64_C(1) << 55, (UINT64_C(1) << 62) | FILE_SIZE, /* compressed */
+	};
+
+	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+		make_qcow2(state);
+		put_be64(2 * CLUSTER + 15 * 8, outside[i]);
+		assert_int_equal(check_tables("qcow2", FILE_SIZE), -1);
+		assert_refused("cut short");
+	}
+	put_be64(2 * CLUSTER + 15 * 8, 7 * CLUSTER);
+	assert_int_equal(check_tables("qcow2", FILE_SIZE), 0);
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 1), 0);
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER), -1);
+	put_be64(1 * CLUSTER, FILE_SIZE);
+	assert_int_equal(check_tables("qcow2", FILE_SIZE), -1);
+}
+
+static void one_table_used_for_all_of_a_huge_disk_is_refused(void **state)
+{
+	(void)state;
+	put_be64(24, 64 * TIB);
+	put_be32(36, 131072);
+	for (size_t i = 0; i < CLUSTER / 8; i++)
+		put_be64(1 * CLUSTER + i * 8, 3 * CLUSTER);
+	assert_int_equal(check_tables("qcow2", FILE_SIZE), -1);
+	assert_refused("again and again");
+}
+
+static void make_vdi(uint32_t type)
+{
+	memset(file, 0, sizeof file);
+	put_le32(64, 0xbeda107fU);
+	put_le32(68, 0x00010001U);
+	put_le32(76, type);
+	put_le32(340, 512);
+	put_le32(344, 1024);
+	put_le32(376, CLUSTER);
+	put_le32(384, 4);
+}
+
+static void a_vdi_with_a_parent_is_seen(void **state)
+{
+	(void)state;
+	for (uint32_t type = 1; type <= 2; type++) {
+		make_vdi(type);
+		assert_int_equal(parse("vdi"), 0);
+		assert_int_equal(refs.len, 0);
+		file[424] = 1; /* UUID of the parent */
+		assert_int_equal(parse("vdi"), 0);
+		assert_int_equal(refs.len, 1);
+		assert_int_equal(refs.at[0].kind, REFERENCE_PARENT);
+	}
+	make_vdi(4);
+	assert_int_equal(parse("vdi"), 0);
+	assert_int_equal(refs.len, 1);
+	make_vdi(5);
+	assert_int_equal(parse("vdi"), -1);
+}
+
+static void a_vdi_that_was_cut_short_is_refused(void **state)
+{
+	(void)state;
+	make_vdi(1);
+	put_le32(512, 0xffffffffU);
+	put_le32(516, 6);
+	assert_int_equal(check_tables("vdi", FILE_SIZE), 0);
+	put_le32(516, 7);
+	assert_int_equal(check_tables("vdi", FILE_SIZE), -1);
+	assert_refused("cut short");
+}
+
+static int parse_text(const char *text)
+{
+	strcpy((char *)file, text);
+	return parse_sized("vmdk", strlen(text));
+}
+
+#define VMDK_HEAD "# Disk DescriptorFile\nversion=1\nCID=12345678\nparentCID=ffffffff\n"
+
+static void every_extent_of_a_descriptor_is_found(void **state)
+{
+	static const char *const types[] = {
+		"FLAT", "SPARSE", "", "VMFS", "VMFSSPARSE", "VMFSRDM"
+	};
+
+	(void)state;
+	assert_int_equal(parse_text(VMDK_HEAD "createType=\"custom\"\r\n"
+					      "RW 100 FLAT \"a b.vmdk\" 7\r\n"
+					      "RDONLY 200 SPARSE \"/abs/c.vmdk\"\n"
+					      "NOACCESS 300 ZERO\n"
+					      "\trw 1 VMFS \"d\"\n"
+					      "RW 1 VMFSSPARSE \"e\"\n"
+					      "RW 1 VMFSRDM \"f\"\n"),
+			 0);
+	assert_int_equal(refs.len, 6);
+	assert_string_equal(refs.type, "custom");
+	assert_int_equal(refs.cid, 0x12345678);
+	assert_string_equal(refs.at[0].name, "a b.vmdk");
+	assert_int_equal(refs.at[0].offset, 7);
+	assert_int_equal(refs.at[0].sectors, 100);
+	assert_string_equal(refs.at[1].name, "/abs/c.vmdk");
+	assert_string_equal(refs.at[1].access, "RDONLY");
+	assert_string_equal(refs.at[2].name, "");
+	for (size_t i = 0; i < 6; i++)
+		assert_string_equal(refs.at[i].type, i == 2 ? "ZERO" : types[i]);
+}
+
+static void a_vmdk_parent_is_seen_by_number_or_by_name(void **state)
+{
+	(void)state;
+	assert_int_equal(parse_text("# Disk DescriptorFile\nCID=1\nparentCID=00000002\n"), 0);
+	assert_int_equal(refs.at[0].kind, REFERENCE_PARENT);
+	assert_int_equal(parse_text(VMDK_HEAD "parentFileNameHint=\"base.vmdk\"\n"), 0);
+	assert_string_equal(refs.at[0].name, "base.vmdk");
+}
+
+static void extents_that_make_no_sense_are_refused(void **state)
+{
+	static const char *const bad[] = {
+		VMDK_HEAD "RW x FLAT \"a\" 0\n",
+		VMDK_HEAD "RW -1 FLAT \"a\" 0\n",
+		VMDK_HEAD "RW 99999999999999999999 FLAT \"a\" 0\n",
+		VMDK_HEAD "RW 1 FLAT \"a\n",
+		VMDK_HEAD "RW 1 FLAT a 0\n",
+		VMDK_HEAD "RW 1 FLAT \"\" 0\n",
+		VMDK_HEAD "RW 1 FLAT \"a\" 0x10\n",
+		VMDK_HEAD "RW 1 ATYPEOFSIXTEENLETTERS \"a\"\n",
+		VMDK_HEAD "RW\n",
+		VMDK_HEAD "createType=\"a\"b\"\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_equal(parse_text(bad[i]), -1);
+		assert_refused("damaged");
+	}
+}
+
+/* A sparse vmdk of 64 KiB with the given lines in its descriptor. */
+static void make_sparse(const char *text)
+{
+	memset(file, 0, sizeof file);
+	memcpy(file, "KDMV", 4);
+	put_le32(4, 1);
+	put_le64(12, 128);
+	put_le64(20, 128);
+	put_le64(28, 1);
+	put_le64(36, 20);
+	put_le32(44, 512);
+	put_le64(56, 30);
+	strcpy((char *)file + 512, text);
+}
+
+static void a_vmdk_that_lists_only_itself_names_nothing(void **state)
+{
+	(void)state;
+	make_sparse(VMDK_HEAD "createType=\"monolithicSparse\"\nRW 128 SPARSE \"old-name.vmdk\"\n");
+	assert_int_equal(parse("vmdk"), 0);
+	assert_int_equal(refs.len, 0);
+	make_sparse(VMDK_HEAD "createType=\"monolithicSparse\"\nRW 1 SPARSE \"a\"\n"
+			      "RW 1 SPARSE \"/etc/passwd\"\n");
+	assert_int_equal(parse("vmdk"), -1);
+	assert_refused("lists other files");
+	make_sparse(VMDK_HEAD "createType=\"monolithicFlat\"\nRW 1 FLAT \"/etc/passwd\" 0\n");
+	assert_int_equal(parse("vmdk"), -1);
+	assert_refused("lists other files");
+}
+
+static void a_descriptor_in_disguise_is_refused(void **state)
+{
+	(void)state;
+	make_sparse(VMDK_HEAD "createType=\"monolithicSparse\"\nRW 128 SPARSE \"x\"\n");
+	put_le64(12, 0); /* QEMU takes a capacity of 0 to mean: follow the descriptor */
+	assert_int_equal(parse("vmdk"), -1);
+	assert_refused("capacity");
+}
+
+static void a_vmdk_that_was_cut_short_is_refused(void **state)
+{
+	(void)state;
+	make_sparse(VMDK_HEAD "createType=\"monolithicSparse\"\nRW 128 SPARSE \"x\"\n");
+	put_le32((size_t)30 * 512, 31);
+	put_le32((size_t)31 * 512, 100);
+	assert_int_equal(check_tables("vmdk", FILE_SIZE), 0);
+	put_le32((size_t)31 * 512, FILE_SIZE / 512);
+	assert_int_equal(check_tables("vmdk", FILE_SIZE), -1);
+	assert_refused("cut short");
+	put_le32((size_t)30 * 512, FILE_SIZE / 512);
+	assert_int_equal(check_tables("vmdk", FILE_SIZE), -1);
+	assert_refused("cut short");
+}
+
+static int extent_number(const void *ctx, size_t extent)
+{
+	(void)ctx;
+	return 10 + (int)extent;
+}
+
+static void our_own_descriptor_names_only_descriptors(void **state)
+{
+	char *text;
+
+	(void)state;
+	assert_int_equal(parse_text(VMDK_HEAD "createType=\"twoGbMaxExtentFlat\"\n"
+					      "RDONLY 100 FLAT \"/etc/passwd\" 7\n"
+					      "RW 200 FLAT \"b\"\n"),
+			 0);
+	text = vmdk_descriptor(&refs, &err, extent_number, NULL);
+	assert_non_null(strstr(text, "RW 100 FLAT \"/proc/self/fd/10\" 7\n"
+				     "RW 200 FLAT \"/proc/self/fd/11\" 0\n"));
+	assert_null(strstr(text, "passwd"));
+	assert_null(strstr(text, "\n\n"));
+	free(text);
+	assert_int_equal(parse_text(VMDK_HEAD "RW 100 ZERO\n"), 0);
+	assert_null(vmdk_descriptor(&refs, &err, extent_number, NULL));
+	assert_refused("cannot be read");
+}
+
+static void put_entry(size_t at, const char *id, uint32_t value)
+{
+	memcpy(file + at, id, 16);
+	put_le32(at + 16, value);
+	put_le32(at + 20, 8);
+}
+
+static void make_vhdx(uint32_t flags)
+{
+	const size_t regions = 192 * KIB, metadata = 256 * KIB;
+
+	memset(file, 0, sizeof file);
+	memcpy(file, "vhdxfile", 8);
+	memcpy(file + regions, "regi", 4);
+	put_le32(regions + 8, 1);
+	put_entry(regions + 16, "\x06\xa2\x7c\x8b\x90\x47\x9a\x4b\xb8\xfe\x57\x5f\x05\x0f\x88\x6e",
+		  0);
+	put_le64(regions + 32, metadata);
+	memcpy(file + metadata, "metadata", 8);
+	put_le32(metadata + 8, 2 << 16);
+	put_entry(metadata + 32, "\x37\x67\xa1\xca\x36\xfa\x43\x4d\xb3\xb6\x33\xf0\xaa\x44\xe7\x6b",
+		  65536);
+	put_entry(metadata + 64, "\x1d\xbf\x41\x81\x6f\xa9\x09\x47\xba\x47\xf2\x33\xa8\xfa\xab\x5f",
+		  65544);
+	put_le32(metadata + 65536 + 4, flags);
+	put_le32(metadata + 65544, 4096);
+}
+
+static void a_vhdx_with_a_parent_is_seen(void **state)
+{
+	(void)state;
+	make_vhdx(0);
+	assert_int_equal(parse("vhdx"), 0);
+	assert_int_equal(refs.len, 0);
+	assert_int_equal(refs.sector_size, 4096);
+	make_vhdx(2);
+	assert_int_equal(parse("vhdx"), 0);
+	assert_int_equal(refs.len, 1);
+	assert_int_equal(refs.at[0].kind, REFERENCE_PARENT);
+}
+
+static int free_refs(void **state)
+{
+	(void)state;
+	references_free(&refs);
+	return 0;
+}
+
+#define TEST(claim) cmocka_unit_test_setup(claim, make_qcow2)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_plain_qcow2_names_nothing),
+		TEST(backing_file_and_its_format_are_found),
+		TEST(a_backing_file_without_format_has_none),
+		TEST(a_data_file_is_found_named_or_not),
+		TEST(extensions_behind_others_are_found),
+		TEST(names_that_leave_the_header_are_refused),
+		TEST(a_nul_inside_a_name_is_refused),
+		TEST(an_extension_that_leaves_the_header_is_refused),
+		TEST(headers_that_make_no_sense_are_refused),
+		TEST(a_file_that_ends_in_its_header_is_refused),
+		TEST(tables_that_lead_out_of_the_file_are_refused),
+		TEST(one_table_used_for_all_of_a_huge_disk_is_refused),
+		TEST(a_vdi_with_a_parent_is_seen),
+		TEST(a_vdi_that_was_cut_short_is_refused),
+		TEST(every_extent_of_a_descriptor_is_found),
+		TEST(a_vmdk_parent_is_seen_by_number_or_by_name),
+		TEST(extents_that_make_no_sense_are_refused),
+		TEST(a_vmdk_that_lists_only_itself_names_nothing),
+		TEST(a_descriptor_in_disguise_is_refused),
+		TEST(a_vmdk_that_was_cut_short_is_refused),
+		TEST(our_own_descriptor_names_only_descriptors),
+		TEST(a_vhdx_with_a_parent_is_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, free_refs);
+}
