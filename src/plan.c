@@ -75,11 +75,10 @@ static int plan_image(struct plan *plan, const struct options *opt, const char *
 	plan->format = f;
 	plan->compression = opt->compression ? opt->compression : f->compressions[0];
 	plan->codec = codec_find(plan->compression);
-	plan->level = !plan->codec		  ? OPTION_UNSET :
-		      opt->level != OPTION_UNSET ? opt->level :
-						    plan->codec->level_default;
-	plan->cluster_size =
-		opt->cluster_size ? (size_t)opt->cluster_size : f->cluster_default;
+	plan->level = !plan->codec		   ? OPTION_UNSET
+		      : opt->level != OPTION_UNSET ? opt->level
+						   : plan->codec->level_default;
+	plan->cluster_size = opt->cluster_size ? (size_t)opt->cluster_size : f->cluster_default;
 	plan->max_virtual_size = opt->max_virtual_size;
 	plan->sector_size = (unsigned)opt->sector_size;
 	plan->stall_seconds = (unsigned)opt->stall_timeout;
@@ -101,7 +100,8 @@ static int plan_dest(struct plan *plan, const struct options *opt, const char *f
 	else
 		plan->where = dest_default();
 	if (!plan->where)
-		return err_set(err, ERR_USAGE, "no home directory; say where to with --to or --output");
+		return err_set(err, ERR_USAGE,
+			       "no home directory; say where to with --to or --output");
 	plan->dest = (struct dest_config){
 		.where = plan->where,
 		.image_name = plan->name,

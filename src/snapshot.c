@@ -80,8 +80,9 @@ static int check_limits(struct snapshot *s, struct err *err)
 			       s->source->name, (unsigned long long)size, plan->format->name,
 			       size_format(plan->cluster_size).text, size_format(max).text);
 	if (plan->sector_size && plan->sector_size != s->source->sector_size)
-		return err_set(err, ERR_REFUSED, "%s has %u-byte sectors, --sector-size asks for %u",
-			       s->source->name, s->source->sector_size, plan->sector_size);
+		return err_set(err, ERR_REFUSED,
+			       "%s has %u-byte sectors, --sector-size asks for %u", s->source->name,
+			       s->source->sector_size, plan->sector_size);
 	return 0;
 }
 
@@ -126,6 +127,7 @@ static int capture(struct snapshot *s, struct err *err)
 	struct pipeline_config pipeline = pipeline_of(s);
 	struct report *r = s->report;
 	struct pipeline_stats stats;
+	double cpu = clock_cpu_seconds();
 	autoimage struct image *img = s->plan->format->create(&cfg, err);
 
 	if (!img)
@@ -145,6 +147,7 @@ static int capture(struct snapshot *s, struct err *err)
 	r->capture.zero_bytes = s->source->size - stats.data_bytes;
 	r->capture.skipped_bytes = stats.skipped_bytes;
 	r->capture.threads = s->plan->threads;
+	r->capture.cpu_seconds = clock_cpu_seconds() - cpu;
 	return 0;
 }
 
@@ -172,8 +175,8 @@ static int hash(struct snapshot *s, struct err *err)
 	if (!s->plan->format->hashed_in_passing) {
 		say_if_hashing_is_long(s, size);
 		progress_phase(s->progress, report_phase_names[PHASE_HASH], size);
-		if (hash_file(s->fd, s->dest->name, size, &s->digests, progress_update,
-			      s->progress, err) < 0)
+		if (hash_file(s->fd, s->dest->name, size, &s->digests, progress_update, s->progress,
+			      err) < 0)
 			return -1;
 	}
 	if (fsync(s->fd) < 0)

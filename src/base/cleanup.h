@@ -21,7 +21,7 @@ static inline void cleanup_close(int *fd)
 		close(*fd);
 }
 
-#define autofree CLEANUP(cleanup_free)
+#define autofree  CLEANUP(cleanup_free)
 #define autoclose CLEANUP(cleanup_close)
 
 /* A cleanup function NAME_cleanup for pointers that TYPE's CLOSE takes. */

@@ -50,7 +50,7 @@ struct size_text size_format(uint64_t bytes)
 	if (unit < 0)
 		snprintf(s.text, sizeof s.text, "%d B", (int)bytes);
 	else
-		snprintf(s.text, sizeof s.text, n < 10 && n != (double)(int)n ? "%.1f %ciB" : "%.0f %ciB", n,
-			 units[unit]);
+		snprintf(s.text, sizeof s.text,
+			 n < 10 && n != (double)(int)n ? "%.1f %ciB" : "%.0f %ciB", n, units[unit]);
 	return s;
 }

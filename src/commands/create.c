@@ -38,7 +38,6 @@ static enum report_status status_of(const struct err *err)
 static void report_conclude(struct report *r, const struct plan *plan, const struct err *err)
 {
 	r->finished_at = clock_now();
-	r->capture.cpu_seconds = clock_cpu_seconds();
 	r->status = plan->dry_run ? REPORT_DRY_RUN : REPORT_OK;
 	if (!err)
 		return;
@@ -104,8 +103,8 @@ static void print_plan(const struct plan *plan, const struct report *r, const ch
 {
 	char shown[4096];
 
-	printf("source       %s (%s, %s)\n",
-	       log_printable(shown, sizeof shown, plan->source.path), plan->source.format,
+	printf("source       %s (%s, %s)\n", log_printable(shown, sizeof shown, plan->source.path),
+	       plan->source.format,
 	       size_format(r->source.size_bytes + r->source.padding_bytes).text);
 	printf("image        %s\n", log_printable(shown, sizeof shown, destination));
 	printf("format       %s, compression %s", plan->format->name, plan->compression);

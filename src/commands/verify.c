@@ -139,8 +139,9 @@ static int check_manifest(const char *image, const struct image_info *info,
 		return -1;
 	if (!str_equal(digests.sha256, info->digests.sha256) ||
 	    !str_equal(digests.sha512, info->digests.sha512))
-		return err_set(err, ERR_FAILED, "%s is not what its manifest says: sha256 is %s, was %s",
-			       image, digests.sha256, info->digests.sha256);
+		return err_set(err, ERR_FAILED,
+			       "%s is not what its manifest says: sha256 is %s, was %s", image,
+			       digests.sha256, info->digests.sha256);
 	return 0;
 }
 
@@ -196,8 +197,8 @@ static const char *image_format_name(const struct options *opt, const struct ima
 	if (!format)
 		format = plan_format_of_name(opt->args[0]);
 	if (!format)
-		err_set(err, ERR_USAGE, "the name %s does not tell its format; say it with --format",
-			opt->args[0]);
+		err_set(err, ERR_USAGE,
+			"the name %s does not tell its format; say it with --format", opt->args[0]);
 	return format;
 }
 

@@ -64,7 +64,7 @@ struct image_config {
 
 struct image_format {
 	const char *name;
-	const char *suffix; /* of file names, with the dot */
+	const char *suffix;		 /* of file names, with the dot */
 	const char *const *compressions; /* ends with NULL; the first is the default */
 	size_t cluster_min, cluster_max, cluster_default;
 

@@ -31,10 +31,10 @@ enum {
 	SECTOR = 512,
 };
 
-#define QCOW2_MAGIC	   0x514649fbu
+#define QCOW2_MAGIC	     0x514649fbu
 #define INCOMPAT_COMPRESSION (UINT64_C(1) << 3)
-#define ENTRY_COPIED	   (UINT64_C(1) << 63) /* refcount is exactly one */
-#define ENTRY_COMPRESSED   (UINT64_C(1) << 62)
+#define ENTRY_COPIED	     (UINT64_C(1) << 63) /* refcount is exactly one */
+#define ENTRY_COMPRESSED     (UINT64_C(1) << 62)
 
 /* Limits of QEMU's reader (block/qcow2.h). */
 #define L1_BYTES_MAX	   (32 * MIB)
@@ -67,7 +67,7 @@ struct qcow2 {
 	size_t l2_len, l2_index;
 	bool l2_used;
 
-	uint64_t next_cluster;	     /* the first never given out */
+	uint64_t next_cluster;	    /* the first never given out */
 	uint64_t pack_at, pack_end; /* free bytes of the open packed cluster */
 
 	uint16_t *refs; /* the block of cluster next_cluster-1, in host order */
@@ -90,8 +90,9 @@ static int write_at(struct qcow2 *q, const void *buf, size_t len, uint64_t offse
 static int reftable_set(struct qcow2 *q, size_t block, uint64_t offset, struct err *err)
 {
 	if ((block + 1) * sizeof *q->reftable > REFTABLE_BYTES_MAX)
-		return err_set(err, ERR_FAILED, "the image file grows too large for its cluster size; "
-						"use a larger --cluster-size");
+		return err_set(err, ERR_FAILED,
+			       "the image file grows too large for its cluster size; "
+			       "use a larger --cluster-size");
 	if (block >= q->reftable_cap) {
 		size_t cap = MAX(q->reftable_cap * 2, block + 64);
 		uint64_t *table = reallocarray(q->reftable, cap, sizeof *table);

@@ -43,7 +43,7 @@ static int sample_extents(struct source *src, uint64_t offset, uint64_t length,
 {
 	struct sample *s = (struct sample *)src;
 	struct extent_list all = { 0 };
-	int r = source_extents(s->under, offset, length, &all, err);
+	int r = s->under->ops->extents(s->under, offset, length, &all, err);
 
 	for (size_t i = 0; r == 0 && i < all.len; i++) {
 		const struct extent *e = &all.at[i];
@@ -60,7 +60,10 @@ static int sample_extents(struct source *src, uint64_t offset, uint64_t length,
 static int sample_read_at(struct source *src, void *buf, size_t len, uint64_t offset,
 			  struct err *err)
 {
-	return source_read_at(((struct sample *)src)->under, buf, len, offset, err);
+	struct source *under = ((struct sample *)src)->under;
+
+	/* not source_read_at, which would put the name in front twice */
+	return under->ops->read_at(under, buf, len, offset, err);
 }
 
 static void sample_abort(struct source *src)
@@ -106,9 +109,9 @@ static int count_mapped(struct source *src, uint64_t *mapped, struct err *err)
 int pipeline_estimate(const struct pipeline_config *cfg, struct source *src, size_t cluster_size,
 		      struct estimate *out, struct err *err)
 {
-	struct image discard = {
-		.ops = &discard_ops, .size = src->size, .cluster_size = cluster_size
-	};
+	struct image discard = { .ops = &discard_ops,
+				 .size = src->size,
+				 .cluster_size = cluster_size };
 	struct sample *s = NULL;
 	struct pipeline_stats stats;
 	double ratio;

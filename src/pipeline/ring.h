@@ -36,10 +36,10 @@ struct ring {
 	struct slot *slots;
 	unsigned depth;
 	uint64_t claimed, taken;
-	unsigned workers; /* still running */
-	bool ended;	  /* nothing is left to claim */
+	unsigned workers;   /* still running */
+	bool ended;	    /* nothing is left to claim */
 	atomic_bool failed; /* written under lock, read anywhere */
-	struct err err;	  /* the first one; valid when failed */
+	struct err err;	    /* the first one; valid when failed */
 };
 
 int ring_init(struct ring *r, unsigned depth, const struct cursor *cursor, struct err *err);

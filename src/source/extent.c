@@ -25,8 +25,7 @@ int extent_list_add(struct extent_list *list, uint64_t offset, uint64_t length, 
 		list->at = at;
 		list->cap = cap;
 	}
-	list->at[list->len++] =
-		(struct extent){ .offset = offset, .length = length, .zero = zero };
+	list->at[list->len++] = (struct extent){ .offset = offset, .length = length, .zero = zero };
 	return 0;
 }
 

@@ -25,13 +25,20 @@ static void sizes_take_units_and_nothing_else(void **state)
 		const char *text;
 		uint64_t bytes;
 	} good[] = {
-		{ "0", 0 },	      { "512", 512 },	  { "4K", 4 * KIB },
-		{ "4k", 4 * KIB },    { "64KiB", 64 * KIB }, { "2m", 2 * MIB },
-		{ "10GiB", 10 * GIB }, { "16T", 16 * TIB }, { "18446744073709551615", UINT64_MAX },
+		{ "0", 0 },
+		{ "512", 512 },
+		{ "4K", 4 * KIB },
+		{ "4k", 4 * KIB },
+		{ "64KiB", 64 * KIB },
+		{ "2m", 2 * MIB },
+		{ "10GiB", 10 * GIB },
+		{ "16T", 16 * TIB },
+		{ "18446744073709551615", UINT64_MAX },
 	};
-	static const char *const bad[] = { "",	   "-1",  "+1",	   " 1",    "1 K",  "K",   "1X",
-					   "1KB",  "1.5G", "0x10", "1KiBs", "1KK", "99999999P",
-					   "18446744073709551616" };
+	static const char *const bad[] = {
+		"",    "-1",   "+1",   " 1",	"1 K", "K",	    "1X",
+		"1KB", "1.5G", "0x10", "1KiBs", "1KK", "99999999P", "18446744073709551616"
+	};
 	uint64_t n;
 
 	(void)state;
@@ -60,10 +67,12 @@ static void bytes_that_are_no_utf8_stand_as_hex(void **state)
 		{ "plain", "plain" },
 		{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
 		{ "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80" },
-		{ "a\xff" "b", "a\\xffb" },
+		{ "a\xff"
+		  "b",
+		  "a\\xffb" },
 		{ "\xc3", "\\xc3" },
-		{ "\xc0\xaf", "\\xc0\\xaf" },		  /* overlong */
-		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },	  /* surrogate */
+		{ "\xc0\xaf", "\\xc0\\xaf" },			/* overlong */
+		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },		/* surrogate */
 		{ "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80" }, /* above U+10FFFF */
 	};
 

@@ -183,7 +183,7 @@ static void the_child_dies_with_us(void **state)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
-		start_shell("sleep 60", &ends[1], 1, 0, NULL);
+		start_shell("exec sleep 60", &ends[1], 1, 0, NULL);
 		_exit(0);
 	}
 	close(ends[1]);

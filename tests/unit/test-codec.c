@@ -54,8 +54,8 @@ static size_t unpack_zstd(const uint8_t *src, size_t len, uint8_t *dst)
 
 static size_t unpack(const struct codec *codec, const uint8_t *src, size_t len, uint8_t *dst)
 {
-	return strcmp(codec->name, "zstd") == 0 ? unpack_zstd(src, len, dst) :
-						  unpack_zlib(src, len, dst);
+	return strcmp(codec->name, "zstd") == 0 ? unpack_zstd(src, len, dst)
+						: unpack_zlib(src, len, dst);
 }
 
 static void check_level(const struct codec *codec, int level)
@@ -103,7 +103,8 @@ static void every_state_packs_alike(void **state)
 	(void)state;
 	for (int level = 1; level <= 3; level++) {
 		const struct codec *zlib = codec_find("zlib");
-		void *first = zlib->start(level, SIZE, &err), *second = zlib->start(level, SIZE, &err);
+		void *first = zlib->start(level, SIZE, &err),
+		     *second = zlib->start(level, SIZE, &err);
 
 		for (int round = 0; round < ROUNDS; round++) {
 			long n, m;

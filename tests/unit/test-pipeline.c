@@ -151,7 +151,9 @@ static long same_pack(void *state, void *dst, size_t cap, const void *src, size_
 	return 1;
 }
 
-static const struct codec same = { .name = "same", .start = same_start, .stop = free, .pack = same_pack };
+static const struct codec same = {
+	.name = "same", .start = same_start, .stop = free, .pack = same_pack
+};
 
 static uint8_t *disk;
 
@@ -247,12 +249,12 @@ static void the_first_failure_of_any_part_ends_the_run(void **state)
 			trial_init(&t, workers, &same);
 			t.src.fail_read = places[i];
 			assert_int_equal(trial_run(&t), -1);
-			assert_string_equal(t.err.text, "read");
+			assert_string_equal(t.err.text, "memory: read");
 
 			trial_init(&t, workers, &same);
 			t.src.fail_extents = places[i];
 			assert_int_equal(trial_run(&t), -1);
-			assert_string_equal(t.err.text, "extents");
+			assert_string_equal(t.err.text, "memory: extents");
 
 			trial_init(&t, workers, &same);
 			t.img.fail_put = places[i];
