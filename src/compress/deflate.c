@@ -21,9 +21,9 @@
 
 /* ISA-L's working memory for a level: tables (a little more than its "REQ"),
  * then room for the symbols of one deflate block.  A block ends when that is
- * full, and shorter blocks have codes that fit better: 6K symbols pack tightest.
+ * full, and shorter blocks have codes that fit better, but take time to make.
  */
-#define BLOCK_SYMBOLS (6 * 1024)
+#define BLOCK_SYMBOLS  (8 * 1024)
 #define TABLES_EXTRA  4096
 #define ISAL_BUF(tables)                                                                           \
 	{                                                                                          \
