@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "base/uuid.h"
 #include "compress/codec.h"
 #include "image/image.h"
 #include "options.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define THREADS_MAX 256
 
@@ -41,24 +41,18 @@ unsigned plan_threads(const struct options *opt)
 	return (unsigned)MIN(CPU_COUNT(&cpus), THREADS_MAX);
 }
 
-/* HOSTNAME_UUID, the UUID random (RFC 4122, version 4). */
+/* HOSTNAME_UUID */
 static char *default_name(struct err *err)
 {
 	char host[256] = "instance";
-	unsigned char u[16];
+	struct uuid_text uuid;
 	char *name;
 
 	if (gethostname(host, sizeof host - 1) < 0 || strchr(host, '/'))
 		strcpy(host, "instance");
-	if (getrandom(u, sizeof u, 0) != sizeof u) {
-		err_errno(err, ERR_FAILED, "cannot get random bytes");
+	if (uuid_random(&uuid, err) < 0)
 		return NULL;
-	}
-	u[6] = (u[6] & 0x0f) | 0x40;
-	u[8] = (u[8] & 0x3f) | 0x80;
-	name = str_format("%s_%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-			  host, u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10],
-			  u[11], u[12], u[13], u[14], u[15]);
+	name = str_format("%s_%s", host, uuid.text);
 	if (!name)
 		err_nomem(err);
 	return name;

@@ -14,16 +14,19 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* One line for each digest; the rest of the file walks this table. */
+enum { SHA256, SHA512 };
+
 static const struct digest_kind {
 	const EVP_MD *(*md)(void);
 	size_t bytes;
 	size_t member; /* where its hex text stands in struct digests */
 } kinds[] = {
-	{ EVP_sha256, 32, offsetof(struct digests, sha256) },
-	{ EVP_sha512, 64, offsetof(struct digests, sha512) },
+	[SHA256] = { EVP_sha256, 32, offsetof(struct digests, sha256) },
+	[SHA512] = { EVP_sha512, 64, offsetof(struct digests, sha512) },
 };
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
@@ -60,6 +63,9 @@ struct hash {
 	unsigned turn, busy;
 	bool failed, quit;
 	struct lane lanes[KIND_COUNT];
+
+	uint64_t done;			/* the caller's, as the next: bytes posted */
+	struct checkpoints checkpoints; /* up to done at most */
 };
 
 static void *lane_run(void *arg)
@@ -125,6 +131,7 @@ struct hash *hash_start(struct err *err)
 	pthread_mutex_init(&hash->lock, NULL);
 	pthread_cond_init(&hash->posted, NULL);
 	pthread_cond_init(&hash->taken, NULL);
+	hash->checkpoints.step = PIECE;
 	for (size_t i = 0; i < KIND_COUNT; i++) {
 		hash->lanes[i].hash = hash;
 		if (lane_start(&hash->lanes[i], &kinds[i], err) < 0) {
@@ -133,6 +140,11 @@ struct hash *hash_start(struct err *err)
 		}
 	}
 	return hash;
+}
+
+static int say_crypto_failed(struct err *err)
+{
+	return err_set(err, ERR_FAILED, "libcrypto failed to compute a digest");
 }
 
 static int wait_taken(struct hash *hash, struct err *err)
@@ -144,16 +156,53 @@ static int wait_taken(struct hash *hash, struct err *err)
 		pthread_cond_wait(&hash->taken, &hash->lock);
 	failed = hash->failed;
 	pthread_mutex_unlock(&hash->lock);
-	return failed ? err_set(err, ERR_FAILED, "libcrypto failed to compute a digest") : 0;
+	return failed ? say_crypto_failed(err) : 0;
 }
 
-/* Returns while the lanes are still at it: buf must stay as it is until the
- * next wait_taken or post.
- */
-static int post(struct hash *hash, const void *buf, size_t len, struct err *err)
+static void to_hex(char *text, const unsigned char *bytes, size_t count)
 {
-	if (wait_taken(hash, err) < 0)
-		return -1;
+	for (size_t i = 0; i < count; i++)
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* Every second one goes. */
+static void checkpoints_thin_out(struct checkpoints *c)
+{
+	c->count /= 2;
+	c->step *= 2;
+	for (size_t i = 0; i < c->count; i++)
+		memcpy(c->prefix[i], c->prefix[2 * i + 1], sizeof c->prefix[i]);
+}
+
+/* Is one due at hash->done?  The lanes must be at rest. */
+static int checkpoint(struct hash *hash, struct err *err)
+{
+	struct checkpoints *c = &hash->checkpoints;
+	unsigned char bytes[EVP_MAX_MD_SIZE];
+	EVP_MD_CTX *ctx;
+	int ok;
+
+	if (hash->done < (c->count + 1) * c->step)
+		return 0;
+	ctx = EVP_MD_CTX_new();
+	ok = ctx && EVP_MD_CTX_copy_ex(ctx, hash->lanes[SHA256].ctx) == 1 &&
+	     EVP_DigestFinal_ex(ctx, bytes, NULL) == 1;
+	EVP_MD_CTX_free(ctx);
+	if (!ok)
+		return say_crypto_failed(err);
+	to_hex(c->prefix[c->count++], bytes, CHECKPOINT_DIGITS / 2);
+	if (c->count == CHECKPOINTS_MAX)
+		checkpoints_thin_out(c);
+	return 0;
+}
+
+static int settle(struct hash *hash, struct err *err)
+{
+	return wait_taken(hash, err) < 0 ? -1 : checkpoint(hash, err);
+}
+
+static void post(struct hash *hash, const void *buf, size_t len)
+{
 	pthread_mutex_lock(&hash->lock);
 	hash->buf = buf;
 	hash->len = len;
@@ -161,24 +210,41 @@ static int post(struct hash *hash, const void *buf, size_t len, struct err *err)
 	hash->turn++;
 	pthread_cond_broadcast(&hash->posted);
 	pthread_mutex_unlock(&hash->lock);
-	return 0;
 }
 
 static int update_here(struct hash *hash, const void *buf, size_t len, struct err *err)
 {
-	if (wait_taken(hash, err) < 0)
-		return -1;
 	for (size_t i = 0; i < KIND_COUNT; i++)
 		if (EVP_DigestUpdate(hash->lanes[i].ctx, buf, len) != 1)
-			return err_set(err, ERR_FAILED, "libcrypto failed to compute a digest");
+			return say_crypto_failed(err);
+	return 0;
+}
+
+/* Returns while the lanes are still at it: buf must stay as it is until they
+ * are waited for.
+ */
+static int advance(struct hash *hash, const uint8_t *buf, size_t len, struct err *err)
+{
+	while (len > 0) {
+		uint64_t step = hash->checkpoints.step;
+		size_t n = (size_t)MIN(len, step - hash->done % step);
+
+		if (settle(hash, err) < 0)
+			return -1;
+		if (n >= WORTH_WAKING)
+			post(hash, buf, n);
+		else if (update_here(hash, buf, n, err) < 0)
+			return -1;
+		hash->done += n;
+		buf += n;
+		len -= n;
+	}
 	return 0;
 }
 
 int hash_update(struct hash *hash, const void *buf, size_t len, struct err *err)
 {
-	if (len < WORTH_WAKING)
-		return update_here(hash, buf, len, err);
-	return post(hash, buf, len, err) < 0 ? -1 : wait_taken(hash, err);
+	return advance(hash, buf, len, err) < 0 ? -1 : wait_taken(hash, err);
 }
 
 int hash_zeros(struct hash *hash, uint64_t len, struct err *err)
@@ -193,21 +259,16 @@ int hash_zeros(struct hash *hash, uint64_t len, struct err *err)
 	return 0;
 }
 
-static void to_hex(char *text, const unsigned char *bytes, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-}
-
 int hash_finish(struct hash *hash, struct digests *out, struct err *err)
 {
 	unsigned char bytes[EVP_MAX_MD_SIZE];
 
-	if (wait_taken(hash, err) < 0)
+	if (settle(hash, err) < 0)
 		return -1;
+	out->checkpoints = hash->checkpoints;
 	for (size_t i = 0; i < KIND_COUNT; i++) {
 		if (EVP_DigestFinal_ex(hash->lanes[i].ctx, bytes, NULL) != 1)
-			return err_set(err, ERR_FAILED, "libcrypto failed to finish a digest");
+			return say_crypto_failed(err);
 		to_hex((char *)out + kinds[i].member, bytes, kinds[i].bytes);
 	}
 	return 0;
@@ -230,6 +291,27 @@ void hash_stop(struct hash *hash)
 	pthread_cond_destroy(&hash->posted);
 	pthread_mutex_destroy(&hash->lock);
 	free(hash);
+}
+
+bool digests_equal(const struct digests *a, const struct digests *b)
+{
+	return strcmp(a->sha256, b->sha256) == 0 && strcmp(a->sha512, b->sha512) == 0;
+}
+
+void digests_difference(const struct digests *a, const struct digests *b, uint64_t size,
+			uint64_t *start, uint64_t *end)
+{
+	const struct checkpoints *p = &a->checkpoints, *q = &b->checkpoints;
+	size_t i = 0;
+
+	*start = 0;
+	*end = size;
+	if (p->step != q->step)
+		return;
+	while (i < p->count && i < q->count && strcmp(p->prefix[i], q->prefix[i]) == 0)
+		i++;
+	*start = MIN(i * p->step, size);
+	*end = MIN(*start + p->step, size);
 }
 
 CLEANUP_TYPE(struct hash, hash, hash_stop)
@@ -312,7 +394,7 @@ static int feed(struct hash *hash, struct span *span, uint64_t offset, void *buf
 	*length = MIN(MIN(span->data_end, span->size) - offset, PIECE);
 	if (read_piece(span, buf, (size_t)*length, offset, err) < 0)
 		return -1;
-	return post(hash, buf, (size_t)*length, err);
+	return advance(hash, buf, (size_t)*length, err);
 }
 
 int hash_file(int fd, const char *name, uint64_t size, struct digests *out,

@@ -2,10 +2,23 @@
 #ifndef CCSNAP_HASH_H
 #define CCSNAP_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct err;
+
+/* What the SHA-256 was on the way: the digest of the first step bytes, of the
+ * first 2 * step, and so on, each cut to 16 digits.  They cost nothing, and
+ * tell where a file began to differ.
+ */
+enum { CHECKPOINTS_MAX = 1024, CHECKPOINT_DIGITS = 16 };
+
+struct checkpoints {
+	uint64_t step; /* doubles when there would be too many */
+	size_t count;
+	char prefix[CHECKPOINTS_MAX][CHECKPOINT_DIGITS + 1];
+};
 
 /* All the digests that are ever wanted of a file, computed side by side, one
  * thread each.  Used from one thread at a time.
@@ -13,7 +26,16 @@ struct err;
 struct digests {
 	char sha256[65]; /* lower-case hex, as sha256sum prints it */
 	char sha512[129];
+	struct checkpoints checkpoints;
 };
+
+bool digests_equal(const struct digests *a, const struct digests *b);
+
+/* Of two files of the same size whose digests differ: the first difference is
+ * in [*start, *end).
+ */
+void digests_difference(const struct digests *a, const struct digests *b, uint64_t size,
+			uint64_t *start, uint64_t *end);
 
 struct hash;
 

@@ -126,6 +126,7 @@ static int check_manifest(const char *image, const struct image_info *info,
 {
 	autoclose int fd = open(image, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct digests digests;
+	uint64_t start, end;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -137,12 +138,13 @@ static int check_manifest(const char *image, const struct image_info *info,
 	progress_phase(progress, "hash", info->size);
 	if (hash_file(fd, image, info->size, &digests, progress_update, progress, err) < 0)
 		return -1;
-	if (!str_equal(digests.sha256, info->digests.sha256) ||
-	    !str_equal(digests.sha512, info->digests.sha512))
-		return err_set(err, ERR_FAILED,
-			       "%s is not what its manifest says: sha256 is %s, was %s", image,
-			       digests.sha256, info->digests.sha256);
-	return 0;
+	if (digests_equal(&digests, &info->digests))
+		return 0;
+	digests_difference(&digests, &info->digests, info->size, &start, &end);
+	return err_set(err, ERR_FAILED,
+		       "%s is not what its manifest says: it begins to differ at offset %llu or up "
+		       "to %llu bytes behind",
+		       image, (unsigned long long)start, (unsigned long long)(end - start));
 }
 
 static struct source *open_disk(const struct options *opt, const char *path, const char *format,

@@ -3,6 +3,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/uuid.h"
 #include "dest/dest.h"
 #include "dest/kinds.h"
 #include "dest/manifest.h"
@@ -298,6 +299,7 @@ static int set_text(char **text, const char *value)
 /* What only the store knows of the image. */
 static int complete_info(const struct folder *f, struct image_info *info, struct err *err)
 {
+	struct uuid_text id;
 	struct stat st;
 
 	if (fstat(outfile_fd(f->out), &st) < 0)
@@ -306,11 +308,10 @@ static int complete_info(const struct folder *f, struct image_info *info, struct
 		return err_set(err, ERR_FAILED, "%s has %llu bytes and not the %llu that were made",
 			       f->base.name, (unsigned long long)st.st_size,
 			       (unsigned long long)info->size);
-	free(info->id);
-	info->id = manifest_new_id(err);
-	if (!info->id)
+	if (uuid_random(&id, err) < 0)
 		return -1;
-	if (set_text(&info->name, f->image_name) < 0 || set_text(&info->file, f->file) < 0)
+	if (set_text(&info->id, id.text) < 0 || set_text(&info->name, f->image_name) < 0 ||
+	    set_text(&info->file, f->file) < 0)
 		return err_nomem(err);
 	return 0;
 }

@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define SCHEMA "ccsnap.manifest/1"
 
@@ -45,6 +44,19 @@ static json_t *properties_value(char *const *properties)
 	return steal(&object);
 }
 
+static json_t *checkpoints_value(const struct checkpoints *c)
+{
+	autojson json_t *object = json_object(), *prefixes = json_array();
+
+	for (size_t i = 0; i < c->count; i++)
+		if (json_array_append_new(prefixes, json_string(c->prefix[i])) < 0)
+			return NULL;
+	if (json_object_set_new(object, "step_bytes", json_integer((json_int_t)c->step)) < 0 ||
+	    json_object_set(object, "sha256_prefixes", prefixes) < 0)
+		return NULL;
+	return steal(&object);
+}
+
 /* Of several failures (all for lack of memory) one is enough to know. */
 static json_t *manifest_object(const struct image_info *info)
 {
@@ -63,6 +75,7 @@ static json_t *manifest_object(const struct image_info *info)
 				  json_integer((json_int_t)info->virtual_size));
 	rc |= json_object_set_new(m, "sha256", text_value(info->digests.sha256));
 	rc |= json_object_set_new(m, "sha512", text_value(info->digests.sha512));
+	rc |= json_object_set_new(m, "checkpoints", checkpoints_value(&info->digests.checkpoints));
 	rc |= json_object_set_new(m, "properties", properties_value(info->properties));
 	return rc < 0 ? NULL : steal(&m);
 }
@@ -97,7 +110,10 @@ char *manifest_list_to_json(const struct image_list *list, struct err *err)
 	autojson json_t *array = json_array();
 
 	for (size_t i = 0; i < list->len; i++) {
-		if (json_array_append_new(array, manifest_object(&list->at[i])) < 0) {
+		json_t *object = manifest_object(&list->at[i]);
+
+		json_object_del(object, "checkpoints");
+		if (json_array_append_new(array, object) < 0) {
 			err_nomem(err);
 			return NULL;
 		}
@@ -209,6 +225,32 @@ static int get_digests(const json_t *m, struct digests *out, struct err *err)
 	return 0;
 }
 
+static bool is_checkpoint(const char *text)
+{
+	return is_hex(text, CHECKPOINT_DIGITS);
+}
+
+static int get_checkpoints(const json_t *m, struct checkpoints *out, struct err *err)
+{
+	const json_t *object = json_object_get(m, "checkpoints");
+	const json_t *prefixes = json_object_get(object, "sha256_prefixes");
+
+	if (!json_is_array(prefixes) || json_array_size(prefixes) > CHECKPOINTS_MAX)
+		return err_set(err, ERR_FAILED, "\"checkpoints\" is missing or too long");
+	if (get_size(object, "step_bytes", &out->step, err) < 0)
+		return -1;
+	if (out->step == 0)
+		return err_set(err, ERR_FAILED, "\"step_bytes\" is 0");
+	for (; out->count < json_array_size(prefixes); out->count++) {
+		const char *text = json_string_value(json_array_get(prefixes, out->count));
+
+		if (!text || !is_checkpoint(text))
+			return err_set(err, ERR_FAILED, "\"sha256_prefixes\" holds no digest");
+		strcpy(out->prefix[out->count], text);
+	}
+	return 0;
+}
+
 static int get_properties(json_t *m, char ***out, struct err *err)
 {
 	json_t *object = json_object_get(m, "properties"), *value;
@@ -247,8 +289,10 @@ static int get_info(json_t *m, struct image_info *out, struct err *err)
 	if (get_size(m, "size_bytes", &out->size, err) < 0 ||
 	    get_size(m, "virtual_size_bytes", &out->virtual_size, err) < 0)
 		return -1;
-	return get_digests(m, &out->digests, err) < 0 ? -1
-						      : get_properties(m, &out->properties, err);
+	if (get_digests(m, &out->digests, err) < 0 ||
+	    get_checkpoints(m, &out->digests.checkpoints, err) < 0)
+		return -1;
+	return get_properties(m, &out->properties, err);
 }
 
 static int parse(const char *text, size_t len, struct image_info *out, struct err *err)
@@ -272,23 +316,4 @@ int manifest_from_json(const char *text, size_t len, const char *source, struct 
 		return 0;
 	image_info_free(out);
 	return err_context(err, "%s is not a manifest of ours", source);
-}
-
-char *manifest_new_id(struct err *err)
-{
-	unsigned char b[16];
-	char *id;
-
-	if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b) {
-		err_errno(err, ERR_FAILED, "cannot get random bytes");
-		return NULL;
-	}
-	b[6] = (b[6] & 0x0f) | 0x40; /* version 4 */
-	b[8] = (b[8] & 0x3f) | 0x80; /* variant of RFC 4122 */
-	id = str_format("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-			b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
-			b[12], b[13], b[14], b[15]);
-	if (!id)
-		err_nomem(err);
-	return id;
 }

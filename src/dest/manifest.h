@@ -9,11 +9,12 @@
 /* The small JSON file beside an image in a folder:
  * {"schema": "ccsnap.manifest/1", "id", "name", "file", "format",
  * "compression", "created_at", "size_bytes", "virtual_size_bytes", "sha256",
- * "sha512", "properties": {}}.  Every string of info must be there.
+ * "sha512", "checkpoints": {"step_bytes", "sha256_prefixes": []},
+ * "properties": {}}.  Every string of info must be there.
  */
 char *manifest_to_json(const struct image_info *info, struct err *err);
 
-/* The manifests of all as one array. */
+/* The manifests of all as one array, without the checkpoints. */
 char *manifest_list_to_json(const struct image_list *list, struct err *err);
 
 /* source names the text in messages.  Every member is checked: types, digest
@@ -21,8 +22,5 @@ char *manifest_list_to_json(const struct image_list *list, struct err *err);
  */
 int manifest_from_json(const char *text, size_t len, const char *source, struct image_info *out,
 		       struct err *err);
-
-/* A new random UUID (version 4; malloc), NULL when there is none to be had. */
-char *manifest_new_id(struct err *err);
 
 #endif

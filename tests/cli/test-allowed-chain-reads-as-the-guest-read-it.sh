@@ -23,6 +23,19 @@ for format in raw qcow2; do
 	rm -rf store
 done
 
+# A data file and vmdk extents are other files, too.
+qemu-img convert -f raw -O qcow2 -o data_file=data.raw,data_file_raw=on disk.raw data.qcow2
+create data data.qcow2 --source-format qcow2 --allow-backing
+expect_image_equals "$image" qcow2 disk.raw
+expect_decoded_equals "$image" disk.raw
+for subformat in monolithicFlat twoGbMaxExtentSparse twoGbMaxExtentFlat; do
+	qemu-img convert -f raw -O vmdk -o subformat=$subformat disk.raw extents.vmdk
+	create $subformat extents.vmdk --source-format vmdk --allow-backing
+	expect_image_equals "$image" qcow2 disk.raw
+	rm -f extents*
+done
+rm -rf store && mkdir store
+
 refused() {
 	ccsnap create evil --source "$1" --source-format qcow2 --allow-backing --to folder:store
 	expect_exit 4

@@ -39,6 +39,25 @@ for ((n = 0; n < count; n++)); do
 	rm -rf "${TMPDIR:?}"/*
 done
 
+# What was there under the name is whole at any time: the old one or the new one.
+head -c 1M /dev/urandom >old.raw
+for ((n = 0; n < count; n++)); do
+	rm -rf store
+	create a old.raw
+	"$CCSNAP" create a --source disk.raw --to folder:store --overwrite >"$out" 2>"$err" </dev/null &
+	pid=$!
+	sleep "0.$(printf %03d $((n * 200 / count)))"
+	kill -9 $pid 2>/dev/null || true
+	wait $pid 2>/dev/null || true
+	qemu-img compare -q -f qcow2 -F raw store/a.qcow2 old.raw ||
+		qemu-img compare -q -f qcow2 -F raw store/a.qcow2 disk.raw || fail "neither old nor new"
+	# The next run, though refused, brings image and manifest together again.
+	ccsnap create a --source old.raw --to folder:store
+	expect_exit 4
+	ccsnap verify store/a.qcow2
+	expect_exit 0
+done
+
 # The same for a file that was named.
 "$CCSNAP" create --source disk.raw --output out.qcow2 "${slow[@]}" >"$out" 2>"$err" </dev/null &
 pid=$!

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # However a run ends, its report is one valid JSON object that tells how.
 . "$(dirname "$0")/../lib/lib.sh"
-requires jq mke2fs qemu-img flock
+requires jq mke2fs qemu-img
 requires_jsonschema
 
 ended() { # STATUS EXIT
@@ -58,16 +58,19 @@ expect_exit 1 4
 ended "$(report .status)" "$(report .exit_code)"
 
 # Interrupted, and busy meanwhile.
-env --default-signal "$CCSNAP" create slow --source disk.raw "${options[@]}" "${slow[@]}" \
-	--threads 1 >"$out" 2>"$err" </dev/null &
-slow=$!
-wait_until 10 eval '[ "$(find store -type f -newer odd.raw -size +0 | wc -l)" -gt 2 ]' || true
+make_disk larger.raw 16
+env --default-signal "$CCSNAP" create slow --source larger.raw "${options[@]}" "${slow[@]}" \
+	--progress json >progress 2>"$err" </dev/null &
+pid=$!
+wait_until 20 test -s progress || fail "no progress"
 ccsnap create slow --source disk.raw --to folder:store --report busy.json
-[ "$status" != 75 ] || (expect_valid_report busy.json && expect_report '.status == "busy"' busy.json)
-kill -TERM $slow
+kill -TERM $pid
+expect_exit 75
+expect_valid_report busy.json
+expect_report '.status == "busy" and .exit_code == 75' busy.json
 status=0
-wait $slow || status=$?
-[ $status = 0 ] || ended interrupted 143
+wait $pid || status=$?
+ended interrupted 143
 
 # No report for a wrong command line.
 ccsnap create --no-such-option "${options[@]}"

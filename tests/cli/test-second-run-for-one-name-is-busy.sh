@@ -8,15 +8,12 @@ requires jq mke2fs qemu-img
 make_disk disk.raw 32
 head -c 1M /dev/urandom >small.raw
 
-begun() {
-	[ -s progress ]
-}
 slow_run() {
 	rm -f progress
 	"$CCSNAP" create same --source disk.raw --to folder:store "${slow[@]}" --progress json \
 		>progress 2>/dev/null </dev/null &
 	pid=$!
-	wait_until 20 begun || fail "no progress"
+	wait_until 20 test -s progress || fail "no progress"
 }
 
 slow_run

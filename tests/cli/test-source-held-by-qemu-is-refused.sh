@@ -42,10 +42,7 @@ done
 "$CCSNAP" create b --source disk.raw --to folder:store "${slow[@]}" --threads 1 --progress json \
 	>progress 2>/dev/null </dev/null &
 pid=$!
-begun() {
-	[ -s progress ]
-}
-wait_until 20 begun || fail "no progress"
+wait_until 20 test -s progress || fail "no progress"
 ! qemu-io -f raw -c 'write 0 512' disk.raw 2>/dev/null >/dev/null || fail "QEMU could write"
 kill $pid
 wait $pid || true

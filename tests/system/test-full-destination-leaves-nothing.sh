@@ -26,9 +26,6 @@ expect_empty small
 
 # Somebody else fills the disk meanwhile.
 mount_tmpfs shared 64m
-begun() {
-	[ -s progress ]
-}
 for output in "--to folder:shared/store" "--output shared/out.qcow2"; do
 	mkdir -p shared/store
 	: >progress
@@ -36,7 +33,7 @@ for output in "--to folder:shared/store" "--output shared/out.qcow2"; do
 	"$CCSNAP" create a --source disk.raw $output "${slow[@]}" --threads 2 --progress json \
 		--report report.json >progress 2>"$err" </dev/null &
 	pid=$!
-	wait_until 20 begun || fail "no progress"
+	wait_until 20 test -s progress || fail "no progress"
 	fallocate -l 64M shared/full 2>/dev/null || head -c 64M /dev/zero >shared/full 2>/dev/null || true
 	status=0
 	wait $pid || status=$?

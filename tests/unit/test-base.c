@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "base/uuid.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,6 +161,20 @@ static void files_are_replaced_whole_and_private(void **state)
 	assert_int_equal(rmdir(dir), 0); /* and nothing else was left there */
 }
 
+static void uuids_are_version_4_and_differ(void **state)
+{
+	struct uuid_text a, b;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(uuid_random(&a, &err), 0);
+	assert_int_equal(uuid_random(&b, &err), 0);
+	assert_int_equal(strlen(a.text), 36);
+	assert_int_equal(a.text[14], '4');
+	assert_non_null(strchr("89ab", a.text[19]));
+	assert_string_not_equal(a.text, b.text);
+}
+
 static void times_are_rfc3339(void **state)
 {
 	struct clock_text t = clock_now();
@@ -180,6 +195,7 @@ int main(void)
 		cmocka_unit_test(errors_say_where_and_map_to_exit_codes),
 		cmocka_unit_test(long_messages_are_cut_not_overrun),
 		cmocka_unit_test(files_are_replaced_whole_and_private),
+		cmocka_unit_test(uuids_are_version_4_and_differ),
 		cmocka_unit_test(times_are_rfc3339),
 	};
 
