@@ -203,7 +203,7 @@ const struct option_def option_table[] = {
 	{ "progress", 0, OPTION_CHOICE, "STYLE", FIELD(progress), READ, RUN_GROUP,
 	  .help = "how to show how far it is; auto is a bar when stderr is a terminal",
 	  .choice = progress_name },
-	{ "json", 0, OPTION_FLAG, NULL, FIELD(json), ALL, RUN_GROUP,
+	{ "json", 0, OPTION_FLAG, NULL, FIELD(json), MAKE | LIST, RUN_GROUP,
 	  .help = "print the result as JSON" },
 	{ "config", 0, OPTION_TEXT, "FILE", FIELD(config), ALL, RUN_GROUP,
 	  .help = "read this configuration file instead of the usual two",
