@@ -99,6 +99,12 @@ static void print_json(const struct options *opt, const struct report *r)
 		fputs(json, stdout);
 }
 
+static void print_reader_note(const struct report *r)
+{
+	if (str_equal(r->image.compression, "zstd"))
+		printf("  read by QEMU 5.1 and later; for older readers: --compression=zlib\n");
+}
+
 static void print_plan(const struct plan *plan, const struct report *r, const char *destination)
 {
 	char shown[4096];
@@ -112,6 +118,7 @@ static void print_plan(const struct plan *plan, const struct report *r, const ch
 		printf(" level %d", plan->level);
 	printf(", clusters of %s, %u threads\n", size_format(plan->cluster_size).text,
 	       plan->threads);
+	print_reader_note(r);
 	printf("to read      %s (the rest is known to be zero)\n",
 	       size_format(r->estimate.mapped_bytes).text);
 	printf("size         about %s, from a sample of %s\n",
@@ -135,18 +142,20 @@ static void print_result(const struct report *r)
 	printf("  created in %.1f s, published in %.1f s\n", r->creation_seconds,
 	       r->upload_seconds);
 	printf("  sha256 %s\n", r->image.digests.sha256);
+	print_reader_note(r);
 }
 
+/* A dry run says what was found out even when it does not fit. */
 static void print_outcome(const struct options *opt, const struct plan *plan,
 			  const struct report *r, const struct snapshot *s)
 {
 	if (opt->json)
 		print_json(opt, r);
-	else if (opt->quiet || r->exit_code || (opt->progress && str_equal(opt->progress, "json")))
+	else if (opt->quiet || (opt->progress && str_equal(opt->progress, "json")))
 		return;
-	else if (plan->dry_run)
+	else if (plan->dry_run && r->estimate.ran)
 		print_plan(plan, r, snapshot_destination(s));
-	else
+	else if (r->exit_code == 0)
 		print_result(r);
 }
 
