@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct {
 	const char *name;
@@ -49,6 +50,20 @@ static void set_log_level(const struct options *opt)
 		log_set_level(LOG_DEBUG);
 }
 
+/* A result that did not reach its reader is no success; that a pipe's reader
+ * has left is its own business.
+ */
+static int finish_stdout(struct err *err)
+{
+	struct stat st;
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (fstat(STDOUT_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+		return 0;
+	return err_errno(err, ERR_FAILED, "cannot write to standard output");
+}
+
 int main(int argc, char **argv)
 {
 	struct options opt;
@@ -65,6 +80,8 @@ int main(int argc, char **argv)
 		code = run(&opt, &err);
 	}
 	options_free(&opt);
+	if (code == 0)
+		code = finish_stdout(&err);
 	if (code < 0) {
 		log_error("%s", err.text);
 		return err_exit_code(&err);

@@ -104,6 +104,7 @@ static int plan_dest(struct plan *plan, const struct options *opt, const char *f
 		.lock_wait_seconds = (unsigned)opt->lock_wait,
 	};
 	plan->properties = opt->properties;
+	plan->report = opt->report;
 	return 0;
 }
 

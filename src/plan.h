@@ -32,7 +32,8 @@ struct plan {
 
 	char *where; /* owned; dest.where points to it */
 	struct dest_config dest;
-	char **properties; /* borrowed */
+	char **properties;  /* borrowed, as the next */
+	const char *report; /* where it goes, NULL: beside the image */
 	bool dry_run;
 };
 

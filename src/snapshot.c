@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/interrupt.h"
+#include "base/io.h"
 #include "base/log.h"
+#include "base/patience.h"
 #include "base/size.h"
 #include "compress/codec.h"
 #include "image/image.h"
@@ -27,6 +29,7 @@ struct snapshot {
 	const struct plan *plan;
 	struct report *report;
 	struct progress *progress;
+	struct patience *patience;
 	struct source *source;
 	struct dest *dest;
 	int fd; /* of the image to be; the destination's */
@@ -46,6 +49,36 @@ static struct pipeline_config pipeline_of(const struct snapshot *s)
 	};
 }
 
+/* source_open for the thread that may hang.  On the heap: it can be lost. */
+struct opening {
+	struct source_config cfg;
+	struct source *source;
+};
+
+static int open_work(void *ctx, struct err *err)
+{
+	struct opening *o = ctx;
+
+	o->source = source_open(&o->cfg, err);
+	return o->source ? 0 : -1;
+}
+
+static int open_source(struct snapshot *s, struct err *err)
+{
+	struct opening *o = calloc(1, sizeof *o);
+	int r;
+
+	if (!o)
+		return err_nomem(err);
+	o->cfg = s->plan->source;
+	r = patience_run(s->patience, open_work, o, s->plan->stall_seconds, o->cfg.path, err);
+	if (patience_is_lost(s->patience))
+		return -1;
+	s->source = o->source;
+	free(o);
+	return r;
+}
+
 static int open_both(struct snapshot *s, struct err *err)
 {
 	struct report *r = s->report;
@@ -53,8 +86,9 @@ static int open_both(struct snapshot *s, struct err *err)
 	s->dest = dest_open(&s->plan->dest, err);
 	if (!s->dest)
 		return -1;
-	s->source = source_open(&s->plan->source, err);
-	if (!s->source)
+	if (s->plan->report && io_is_same_place(s->dest->name, s->plan->report))
+		return err_set(err, ERR_USAGE, "--report: %s is to be the image", s->dest->name);
+	if (open_source(s, err) < 0)
 		return -1;
 	r->source.size_bytes = s->source->size - s->source->padding;
 	r->source.padding_bytes = s->source->padding;
@@ -86,24 +120,39 @@ static int check_limits(struct snapshot *s, struct err *err)
 	return 0;
 }
 
-/* Refuse what the sample shows cannot fit.  A sample errs by some per cent,
- * so a near miss is tried.
+/* What takes no more than is free needs no sample, unless somebody wants to
+ * know; what takes more even by a careful reading of the sample is refused; in
+ * between it is tried.
  */
-static int check_destination(struct snapshot *s, struct err *err)
+static int weigh(struct snapshot *s, struct estimate *e, struct err *err)
 {
 	struct pipeline_config cfg = pipeline_of(s);
+	size_t cluster_size = s->plan->cluster_size;
+
+	cfg.progress = NULL;
+	if (pipeline_measure(&cfg, s->source, cluster_size, e, err) < 0)
+		return -1;
+	if (!s->plan->dry_run && e->most_bytes <= s->dest->free_bytes)
+		return 0;
+	return pipeline_sample(&cfg, s->source, cluster_size, e, err);
+}
+
+static int check_destination(struct snapshot *s, struct err *err)
+{
 	struct report *r = s->report;
 	struct estimate e;
 	int fits;
 
-	cfg.progress = NULL;
-	if (pipeline_estimate(&cfg, s->source, s->plan->cluster_size, &e, err) < 0)
+	if (s->dest->ops->check(s->dest, 0, err) < 0 || weigh(s, &e, err) < 0)
 		return -1;
-	fits = s->dest->ops->check(s->dest, e.image_bytes - e.image_bytes / 8, err);
+	fits = s->dest->ops->check(s->dest, e.least_bytes, err);
+	if (fits == 0 && e.likely_bytes > s->dest->free_bytes)
+		log_warn("the image will take about %s, and only %s are free: it may not fit",
+			 size_format(e.likely_bytes).text, size_format(s->dest->free_bytes).text);
 	r->estimate.ran = true;
-	r->estimate.mapped_bytes = e.mapped_bytes;
+	r->estimate.mapped_bytes = e.most_bytes;
 	r->estimate.sampled_bytes = e.sampled_bytes;
-	r->estimate.image_bytes = e.image_bytes;
+	r->estimate.image_bytes = e.likely_bytes;
 	r->estimate.free_bytes = s->dest->free_bytes;
 	r->estimate.fits = fits == 0;
 	return fits;
@@ -209,11 +258,26 @@ static int publish(struct snapshot *s, struct err *err)
 	if (done == 0) {
 		r->image.path = s->dest->name;
 		r->upload.image_id = s->image_id = steal(&info.id);
-		r->upload.verified = true;
+		r->upload.attempts = 1;
 	}
 	info.properties = NULL; /* the plan's */
 	image_info_free(&info);
 	return done;
+}
+
+/* The file of that name is the one that was hashed. */
+static int prove_arrival(struct snapshot *s, struct err *err)
+{
+	struct stat ours, theirs;
+
+	if (fstat(s->fd, &ours) < 0 || stat(s->dest->name, &theirs) < 0)
+		return err_errno(err, ERR_FAILED, "cannot look at %s", s->dest->name);
+	if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino ||
+	    (uint64_t)theirs.st_size != s->report->image.size_bytes)
+		return err_set(err, ERR_FAILED, "%s was replaced while it was published",
+			       s->dest->name);
+	s->report->upload.verified = true;
+	return 0;
 }
 
 /* A step with its time and, when it fails, its name in the report. */
@@ -250,7 +314,8 @@ int snapshot_run(struct snapshot *s, struct err *err)
 	    step(s, PHASE_HASH, hash, err) < 0)
 		return -1;
 	r->creation_seconds = r->phase_seconds[PHASE_CAPTURE] + r->phase_seconds[PHASE_HASH];
-	if (step(s, PHASE_PUBLISH, publish, err) < 0)
+	if (step(s, PHASE_PUBLISH, publish, err) < 0 ||
+	    step(s, PHASE_PUBLISH, prove_arrival, err) < 0)
 		return -1;
 	r->upload_seconds = r->phase_seconds[PHASE_PUBLISH];
 	return 0;
@@ -275,6 +340,11 @@ struct snapshot *snapshot_new(const struct plan *plan, struct report *report,
 		err_nomem(err);
 		return NULL;
 	}
+	s->patience = patience_begin(err);
+	if (!s->patience) {
+		free(s);
+		return NULL;
+	}
 	s->plan = plan;
 	s->report = report;
 	s->progress = progress;
@@ -295,6 +365,7 @@ void snapshot_free(struct snapshot *s)
 	if (!s)
 		return;
 	source_close(s->source);
+	patience_end(s->patience);
 	dest_close(s->dest);
 	free(s->image_id);
 	free(s);

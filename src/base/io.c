@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -71,6 +72,59 @@ char *io_read_file(int dirfd, const char *path, size_t max, size_t *length, stru
 	return steal(&text);
 }
 
+/* Written while sources are opened, one after the other; read later. */
+static pthread_mutex_t protected_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	dev_t dev;
+	ino_t ino;
+} * protected_files;
+static size_t protected_count;
+
+void io_protect(const struct stat *st)
+{
+	void *grown;
+
+	pthread_mutex_lock(&protected_lock);
+	grown = reallocarray(protected_files, protected_count + 1, sizeof *protected_files);
+	if (!grown)
+		abort(); /* going on would put the source at risk */
+	protected_files = grown;
+	protected_files[protected_count].dev = st->st_dev;
+	protected_files[protected_count++].ino = st->st_ino;
+	pthread_mutex_unlock(&protected_lock);
+}
+
+bool io_is_protected(const struct stat *st)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&protected_lock);
+	for (size_t i = 0; i < protected_count && !found; i++)
+		found = protected_files[i].dev == st->st_dev &&
+			protected_files[i].ino == st->st_ino;
+	pthread_mutex_unlock(&protected_lock);
+	return found;
+}
+
+/* The directory part, "." for none; *last points into path. */
+static char *directory_of(const char *path, const char **last)
+{
+	const char *slash = strrchr(path, '/');
+
+	*last = slash ? slash + 1 : path;
+	return slash ? strndup(path, (size_t)(*last - path)) : strdup(".");
+}
+
+bool io_is_same_place(const char *a, const char *b)
+{
+	const char *last_a, *last_b;
+	autofree char *dir_a = directory_of(a, &last_a), *dir_b = directory_of(b, &last_b);
+	struct stat st_a, st_b;
+
+	return dir_a && dir_b && str_equal(last_a, last_b) && stat(dir_a, &st_a) == 0 &&
+	       stat(dir_b, &st_b) == 0 && st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
+}
+
 static int write_synced(int fd, const char *text)
 {
 	return io_pwrite(fd, text, strlen(text), 0) < 0 || fsync(fd) < 0 ? -1 : 0;
@@ -85,8 +139,14 @@ int io_replace_file(int dirfd, const char *path, const char *text, struct err *e
 	struct stat st;
 	uint64_t id;
 
-	if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
-		return err_set(err, ERR_FAILED, "%s is no regular file; it is not replaced", path);
+	if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (!S_ISREG(st.st_mode))
+			return err_set(err, ERR_FAILED, "%s is no regular file; it is not replaced",
+				       path);
+		if (io_is_protected(&st))
+			return err_set(err, ERR_FAILED, "%s is the source; it is not replaced",
+				       path);
+	}
 	if (getrandom(&id, sizeof id, 0) != sizeof id)
 		return err_errno(err, ERR_FAILED, "cannot get random bytes");
 	aside = str_format("%.*s.ccsnap-%016llx.tmp", dir_len, path, (unsigned long long)id);

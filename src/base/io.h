@@ -2,6 +2,7 @@
 #ifndef CCSNAP_IO_H
 #define CCSNAP_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,8 +23,19 @@ int io_pwrite(int fd, const void *buf, size_t len, uint64_t offset);
  */
 char *io_read_file(int dirfd, const char *path, size_t max, size_t *length, struct err *err);
 
+/* A file that must never be replaced by one of ours: a source. */
+struct stat;
+void io_protect(const struct stat *st);
+bool io_is_protected(const struct stat *st);
+
+/* Do both name one place: the same last component in the same directory?
+ * What is there, if anything, does not matter.
+ */
+bool io_is_same_place(const char *a, const char *b);
+
 /* Write text aside, sync, and rename it to path (relative to dirfd), 0600.
- * An existing regular file is replaced, anything else there is refused.
+ * An existing regular file is replaced unless it is protected, anything else
+ * there is refused.
  */
 int io_replace_file(int dirfd, const char *path, const char *text, struct err *err);
 

@@ -71,6 +71,9 @@ static int check_report_path(const struct options *opt, struct err *err)
 		return err_errno(err, ERR_REFUSED, "cannot write a report to %s", opt->report);
 	if (lstat(opt->report, &st) == 0 && !S_ISREG(st.st_mode))
 		return err_set(err, ERR_REFUSED, "--report: %s is no regular file", opt->report);
+	if (str_ends(opt->report, ".manifest.json"))
+		return err_set(err, ERR_REFUSED, "--report: %s has the name of a manifest",
+			       opt->report);
 	return 0;
 }
 
@@ -78,14 +81,15 @@ static int report_deliver(const struct options *opt, const struct report *r, str
 			  struct err *err)
 {
 	autofree char *json = report_to_json(r, REPORT_INDENTED, err);
+	int done = json ? 0 : -1;
 
-	if (!json)
-		return -1;
-	if (opt->report)
-		return io_replace_file(AT_FDCWD, opt->report, json, err);
-	if (r->image.path)
-		return snapshot_attach_report(s, json, err);
-	return 0;
+	if (json && opt->report)
+		done = io_replace_file(AT_FDCWD, opt->report, json, err);
+	else if (json && r->image.path)
+		done = snapshot_attach_report(s, json, err);
+	if (done < 0 && r->image.path)
+		err_context(err, "%s is complete, but not its report", r->image.path);
+	return done;
 }
 
 static void print_json(const struct options *opt, const struct report *r)
@@ -170,10 +174,10 @@ static int capture_reported(const struct options *opt, const struct plan *plan, 
 	report_conclude(r, plan, done < 0 ? err : NULL);
 	progress_stop(progress);
 	if (s && report_deliver(opt, r, s, &late) < 0) {
-		if (done == 0)
-			*err = late;
-		else
+		if (done < 0)
 			log_error("%s", late.text);
+		else
+			*err = late;
 		done = -1;
 		report_conclude(r, plan, err);
 	}

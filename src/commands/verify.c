@@ -147,18 +147,30 @@ static int check_manifest(const char *image, const struct image_info *info,
 		       image, (unsigned long long)start, (unsigned long long)(end - start));
 }
 
+/* Held against writers, as for a capture: what changes meanwhile proves nothing. */
 static struct source *open_disk(const struct options *opt, const char *path, const char *format,
 				struct err *err)
 {
 	const struct source_config cfg = {
 		.path = path,
 		.format = format,
-		.intent = SOURCE_LOOK,
+		.intent = SOURCE_CAPTURE,
 		.allow_backing = path == opt->against && opt->allow_backing,
 		.connections = plan_threads(opt),
 	};
 
 	return source_open(&cfg, err);
+}
+
+/* An image of a disk of odd size is larger by its padding. */
+static int compare_sizes(const struct source *image, const struct source *disk, struct err *err)
+{
+	uint64_t ours = image->size - image->padding, theirs = disk->size - disk->padding;
+
+	if (ours == theirs || ours == disk->size)
+		return 0;
+	return err_set(err, ERR_FAILED, "%s is %llu bytes large, %s is %llu", image->name,
+		       (unsigned long long)ours, disk->name, (unsigned long long)theirs);
 }
 
 static int compare(const struct options *opt, struct source *image, struct source *against,
@@ -178,16 +190,18 @@ static int compare(const struct options *opt, struct source *image, struct sourc
 	struct pipeline_stats stats;
 	int r;
 
-	if (against && against->size != image->size)
-		return err_set(err, ERR_FAILED, "%s is %llu bytes large, %s is %llu", image->name,
-			       (unsigned long long)image->size, against->name,
-			       (unsigned long long)against->size);
+	if (against && compare_sizes(image, against, err) < 0)
+		return -1;
 	c.theirs = malloc(COMPARE_SIZE);
 	if (!c.theirs)
 		return err_nomem(err);
 	progress_phase(progress, "verify", image->size);
 	r = pipeline_run(&cfg, image, &c.base, &stats, err);
 	free(c.theirs);
+	if (r == 0)
+		r = source_check(image, err);
+	if (r == 0 && against)
+		r = source_check(against, err);
 	return r;
 }
 
@@ -196,6 +210,12 @@ static const char *image_format_name(const struct options *opt, const struct ima
 {
 	const char *format = opt->format ? opt->format : info->format;
 
+	if (format && !source_format_find(format)) {
+		err_set(err, ERR_FAILED,
+			"the manifest of %s names a format that is not known here: %s",
+			opt->args[0], format);
+		return NULL;
+	}
 	if (!format)
 		format = plan_format_of_name(opt->args[0]);
 	if (!format)
@@ -226,6 +246,11 @@ static int verify(const struct options *opt, struct progress *progress, struct v
 	image = open_disk(opt, opt->args[0], format, err);
 	if (!image)
 		return -1;
+	if (has_manifest && image->size != info.virtual_size)
+		return err_set(err, ERR_FAILED,
+			       "%s holds a disk of %llu bytes, its manifest says %llu", image->name,
+			       (unsigned long long)image->size,
+			       (unsigned long long)info.virtual_size);
 	if (opt->against) {
 		against = open_disk(opt, opt->against,
 				    opt->source_format ? opt->source_format : "raw", err);

@@ -194,9 +194,10 @@ static int check_names(const struct folder *f, struct err *err)
 	    outfile_check_name(f->dirfd, f->path, f->manifest, OUTFILE_REPLACE, err) < 0 ||
 	    outfile_check_name(f->dirfd, f->path, f->report, OUTFILE_REPLACE, err) < 0)
 		return -1;
-	if (f->existing == OUTFILE_REPLACE)
-		return 0;
 	found = find_current(f, &other, err);
+	if (f->existing == OUTFILE_REPLACE)
+		return found > 0 ? outfile_check_name(f->dirfd, f->path, other, f->existing, err)
+				 : 0;
 	if (found < 0) {
 		err->kind = ERR_REFUSED;
 		return err_context(err, "%s: remove %s or use --overwrite", f->path, f->manifest);

@@ -158,6 +158,9 @@ int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfil
 		return err_set(err, ERR_REFUSED,
 			       "%s/%s exists and is not a regular file; it is never replaced", dir,
 			       name);
+	if (io_is_protected(&st))
+		return err_set(err, ERR_REFUSED, "%s/%s is the source; it is never replaced", dir,
+			       name);
 	if (existing == OUTFILE_KEEP)
 		return err_set(err, ERR_REFUSED, "%s/%s exists; use --overwrite to replace it", dir,
 			       name);

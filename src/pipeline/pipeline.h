@@ -44,14 +44,22 @@ struct pipeline_stats {
 int pipeline_run(const struct pipeline_config *cfg, struct source *src, struct image *img,
 		 struct pipeline_stats *stats, struct err *err);
 
+/* How many bytes the image's data will take.  All are sizes in whole clusters. */
 struct estimate {
-	uint64_t mapped_bytes;	/* not known to be zero */
-	uint64_t sampled_bytes; /* of these, what was looked at */
-	uint64_t image_bytes;	/* expected size of the image's data */
+	uint64_t most_bytes;  /* clusters not known to be zero: no image takes more */
+	uint64_t least_bytes; /* it would be a rare accident to need less; 0 unless sampled */
+	uint64_t likely_bytes;
+	uint64_t sampled_bytes; /* of most_bytes, what was looked at; 0: not sampled */
 };
 
-/* Run a sample of the source's clusters through the same workers. */
-int pipeline_estimate(const struct pipeline_config *cfg, struct source *src, size_t cluster_size,
-		      struct estimate *out, struct err *err);
+/* Fill in most_bytes from the source's extents; nothing is read. */
+int pipeline_measure(const struct pipeline_config *cfg, struct source *src, size_t cluster_size,
+		     struct estimate *out, struct err *err);
+
+/* Then run a sample of those clusters through the same workers and fill in the
+ * rest.
+ */
+int pipeline_sample(const struct pipeline_config *cfg, struct source *src, size_t cluster_size,
+		    struct estimate *out, struct err *err);
 
 #endif

@@ -235,7 +235,8 @@ static json_t *estimate(const struct report *r)
 	o = json_object();
 	bad |= put(o, "mapped_bytes", integer(r->estimate.mapped_bytes));
 	bad |= put(o, "sampled_bytes", integer(r->estimate.sampled_bytes));
-	bad |= put(o, "image_bytes", integer(r->estimate.image_bytes));
+	bad |= put(o, "image_bytes",
+		   integer_or_null(r->estimate.image_bytes, r->estimate.sampled_bytes > 0));
 	bad |= put(o, "free_bytes", integer(r->estimate.free_bytes));
 	bad |= put(o, "fits", json_boolean(r->estimate.fits));
 	return finish(o, bad);
