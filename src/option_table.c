@@ -9,6 +9,7 @@
 #include "options.h"
 #include "source/source.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,6 +113,35 @@ static bool is_destination(const char *value)
 	return false;
 }
 
+/* May a file be called so? */
+static bool is_file_name(const char *name)
+{
+	return *name && strlen(name) <= NAME_MAX && !str_equal(name, ".") && !str_equal(name, "..");
+}
+
+/* Of a file that is to be written; whether it can be is seen later. */
+static bool is_file_path(const char *value)
+{
+	const char *slash = strrchr(value, '/');
+
+	return is_file_name(slash ? slash + 1 : value);
+}
+
+/* The longest that a store puts behind an image's name. */
+#define LONGEST_SUFFIX ".manifest.json"
+
+enum { IMAGE_NAME_MAX = NAME_MAX - (sizeof LONGEST_SUFFIX - 1) };
+
+static_assert(NAME_MAX == 255 && IMAGE_NAME_MAX == 241, "the texts below tell these numbers");
+
+#define A_NEW_FILE	"the path of a file whose name is not . or .. and at most 255 bytes long"
+#define AN_IMAGES_NAME "a name without /, not . or .., at most 241 bytes long"
+
+static bool is_image_name(const char *value)
+{
+	return is_file_name(value) && strlen(value) <= IMAGE_NAME_MAX && !strchr(value, '/');
+}
+
 static void describe_levels(char *text, size_t cap)
 {
 	size_t len = 0;
@@ -148,12 +178,18 @@ const struct option_def option_table[] = {
 	  .choice = source_format_name },
 	{ "source-format", 0, OPTION_CHOICE, "FORMAT", FIELD(source_format), VERIFY, SOURCE_GROUP,
 	  .help = "format of the disk given with --against, raw when not given",
-	  .choice = source_format_name },
+	  .choice = source_format_name, .line_only = true },
 	{ "source-format", 0, OPTION_CHOICE, "FORMAT", FIELD(source_format), CONVERT, SOURCE_GROUP,
 	  .help = "format of IN; what its name ends in when not given",
-	  .choice = source_format_name },
-	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), READ, SOURCE_GROUP,
+	  .choice = source_format_name, .line_only = true },
+	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), CREATE, SOURCE_GROUP,
 	  .help = "let the disk name other files (backing files, extents, data files) that are read, too" },
+	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), VERIFY, SOURCE_GROUP,
+	  .help = "let the disk given with --against name other files that are read, too",
+	  .line_only = true },
+	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), CONVERT, SOURCE_GROUP,
+	  .help = "let IN name other files (backing files, extents, data files) that are read, too",
+	  .line_only = true },
 	{ "sector-size", 0, OPTION_NUMBER, "BYTES", FIELD(sector_size), CREATE, SOURCE_GROUP,
 	  .help = "refuse a disk with another logical sector size", .choice = sector_size_name },
 	{ "stall-timeout", 0, OPTION_NUMBER, "SECONDS", FIELD(stall_timeout), READ, SOURCE_GROUP,
@@ -185,21 +221,22 @@ const struct option_def option_table[] = {
 	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), CREATE | LIST, WHERE_GROUP,
 	  .help = "the store: folder:PATH", .check = is_destination, .accepted = "folder:PATH" },
 	{ "output", 0, OPTION_TEXT, "FILE", FIELD(output), CREATE, WHERE_GROUP,
-	  .help = "write the image to this file instead of a store",
-	  .accepted = "the path of a file" },
+	  .help = "write the image to this file instead of a store", .check = is_file_path,
+	  .accepted = A_NEW_FILE },
 	{ "overwrite", 0, OPTION_FLAG, NULL, FIELD(overwrite), MAKE, WHERE_GROUP,
 	  .help = "replace an image or file of that name" },
 	{ "property", 0, OPTION_LIST, "KEY=VALUE", FIELD(properties), CREATE, WHERE_GROUP,
 	  .help = "note this in the image's manifest; may be repeated", .check = is_property,
 	  .accepted = "KEY=VALUE in UTF-8 with a KEY and without control characters" },
-	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), CREATE, WHERE_GROUP,
-	  .help = "wait so long for another run that works on the same name", .max = 604800 },
+	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), MAKE, WHERE_GROUP,
+	  .help = "wait so long for another run that works on the same name, at most 604800",
+	  .max = 604800 },
 
 	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), MAKE, RUN_GROUP,
 	  .help = "say what would happen, how big it would get and whether it fits; touch nothing" },
 	{ "report", 0, OPTION_TEXT, "FILE", FIELD(report), MAKE, RUN_GROUP,
 	  .help = "write the JSON report to this file, however the run ends",
-	  .accepted = "the path of a file" },
+	  .check = is_file_path, .accepted = A_NEW_FILE },
 	{ "progress", 0, OPTION_CHOICE, "STYLE", FIELD(progress), READ, RUN_GROUP,
 	  .help = "how to show how far it is; auto is a bar when stderr is a terminal",
 	  .choice = progress_name },
@@ -209,7 +246,8 @@ const struct option_def option_table[] = {
 	  .help = "read this configuration file instead of the usual two",
 	  .accepted = "the path of a file", .line_only = true },
 	{ "verbose", 'v', OPTION_COUNT, NULL, FIELD(verbose), ALL, RUN_GROUP,
-	  .help = "say more; may be repeated", .max = 9 },
+	  .help = "say more; may be repeated", .max = 9,
+	  .accepted = "yes, no, or how often, 0 to 9" },
 	{ "quiet", 'q', OPTION_FLAG, NULL, FIELD(quiet), ALL, RUN_GROUP,
 	  .help = "say nothing but errors" },
 
@@ -220,6 +258,14 @@ const struct option_def option_table[] = {
 	{ "completion", 0, OPTION_CHOICE, "SHELL", FIELD(completion), ALL, OTHER_GROUP,
 	  .help = "print a completion script for this shell", .choice = shell_name,
 	  .line_only = true, .prints = true },
+	{ 0 },
+};
+
+const struct argument_def argument_table[] = {
+	{ "NAME", CREATE, 0, is_image_name, AN_IMAGES_NAME },
+	{ "IMAGE", VERIFY, 0, NULL, "the path of an image" },
+	{ "IN", CONVERT, 0, NULL, "the path of an image" },
+	{ "OUT", CONVERT, 1, is_file_path, A_NEW_FILE },
 	{ 0 },
 };
 

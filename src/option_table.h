@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What options there are.  Parsing, --help, completion, configuration keys and
+/* What options and arguments there are.  Parsing, --help, completion, configuration keys and
  * scripts/check-docs all walk this one table; a new option is a new row.
  */
 struct err;
@@ -51,6 +51,17 @@ struct option_def {
 extern const struct option_def option_table[]; /* ends with a NULL name */
 extern const size_t option_count;
 
+/* What stands on the command line without dashes; none of them may be empty. */
+struct argument_def {
+	const char *name; /* as in struct command's args */
+	unsigned command;
+	int index;
+	bool (*check)(const char *value); /* NULL: anything else is accepted */
+	const char *accepted;
+};
+
+extern const struct argument_def argument_table[]; /* ends with a NULL name */
+
 /* The option of that name or letter among those of the given commands (bits);
  * NULL when there is none.
  */
@@ -62,6 +73,9 @@ const char *option_suggest(const char *name, unsigned commands);
 
 /* What values are accepted, in words. */
 void option_accepted(const struct option_def *def, char *text, size_t cap);
+
+/* "SHOWN: 'VALUE' is not accepted; accepted: ..." (ERR_USAGE), however long value is. */
+int option_refuse(const char *shown, const char *value, const char *accepted, struct err *err);
 
 /* Check value and store it; value is NULL for a flag without one.  shown is
  * how the user wrote the option, for the message (ERR_USAGE).

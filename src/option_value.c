@@ -34,18 +34,24 @@ void option_accepted(const struct option_def *def, char *text, size_t cap)
 	}
 }
 
-static int refuse(const struct option_def *def, const char *shown, const char *value,
-		  struct err *err)
+int option_refuse(const char *shown, const char *value, const char *accepted, struct err *err)
 {
-	char accepted[256];
 	int most = 80; /* of a value, so that what is accepted always has room */
 
-	option_accepted(def, accepted, sizeof accepted);
 	if (*value == '\0')
 		return err_set(err, ERR_USAGE, "%s: the value is empty; accepted: %s", shown,
 			       accepted);
 	return err_set(err, ERR_USAGE, "%s: '%.*s%s' is not accepted; accepted: %s", shown, most,
 		       value, strlen(value) > (size_t)most ? "..." : "", accepted);
+}
+
+static int refuse(const struct option_def *def, const char *shown, const char *value,
+		  struct err *err)
+{
+	char accepted[256];
+
+	option_accepted(def, accepted, sizeof accepted);
+	return option_refuse(shown, value, accepted, err);
 }
 
 static bool is_choice(const struct option_def *def, const char *value)

@@ -93,13 +93,17 @@ static int add_use(struct parse *p, const struct option_def *def, char *shown, c
 {
 	autofree char *mine = shown;
 	struct use *grown = reallocarray(p->uses, p->use_count + 1, sizeof *grown);
+	char accepted[256];
 
 	if (grown)
 		p->uses = grown;
 	if (!mine || !grown)
 		return err_nomem(err);
-	if (def->arg && !value)
-		return err_set(err, ERR_USAGE, "%s: a value is missing: %s", shown, def->arg);
+	if (def->arg && !value) {
+		option_accepted(def, accepted, sizeof accepted);
+		return err_set(err, ERR_USAGE, "%s: a value is missing: %s; accepted: %s", shown,
+			       def->arg, accepted);
+	}
 	if (!def->arg && value)
 		return err_set(err, ERR_USAGE, "%s: takes no value, but '%.80s' was given", shown,
 			       value);
@@ -157,9 +161,6 @@ static int add_argument(struct parse *p, const char *word, struct err *err)
 	struct options *opt = p->opt;
 	const struct command *c = opt->command;
 
-	if (*word == '\0')
-		return err_set(err, ERR_USAGE, "'': an argument is empty; accepted: %s",
-			       *c->args ? c->args : "no argument");
 	if (opt->arg_count == c->args_max)
 		return err_set(err, ERR_USAGE, "'%.80s': \"ccsnap %s\" takes %s%s", word, c->name,
 			       *c->args ? c->args : "no argument", *c->args ? " and no more" : "");
@@ -189,6 +190,19 @@ static int parse_words(struct parse *p, char **next, struct err *err)
 		} else if ((word[1] == '-' ? parse_long : parse_short)(p, word, &next, err) < 0) {
 			return -1;
 		}
+	}
+	return 0;
+}
+
+static int check_arguments(const struct options *opt, struct err *err)
+{
+	for (const struct argument_def *def = argument_table; def->name; def++) {
+		const char *word = opt->args[def->index];
+
+		if (def->command != opt->command->bit || def->index >= opt->arg_count)
+			continue;
+		if (*word == '\0' || (def->check && !def->check(word)))
+			return option_refuse(def->name, word, def->accepted, err);
 	}
 	return 0;
 }
@@ -341,11 +355,14 @@ static int settle(struct parse *p, const char *a, const char *b, const char *why
 static int format_from_name(struct parse *p, const char *option, const char *path, struct err *err)
 {
 	const char *format = plan_format_of_name(path);
+	autofree char *where = str_format("%.80s%s", path, strlen(path) > 80 ? "..." : "");
 
 	if (!format || rank_of(p, option) == RANK_COMMAND_LINE)
 		return 0;
+	if (!where)
+		return err_nomem(err);
 	p->rank = RANK_COMMAND_LINE;
-	return store(p, def_of(p, option), path, format, err);
+	return store(p, def_of(p, option), where, format, err);
 }
 
 static int formats_from_names(struct parse *p, struct err *err)
@@ -359,6 +376,7 @@ static int formats_from_names(struct parse *p, struct err *err)
 	return format_from_name(p, "format", opt->args[1], err);
 }
 
+/* Of the image to be made.  (`verify` has a --format, too: of what it reads.) */
 static const struct image_format *format_of(const struct options *opt)
 {
 	return opt->format ? image_format_find(opt->format) : &image_formats[0];
@@ -425,6 +443,15 @@ static int check_against(struct parse *p, const char *option, struct err *err)
 		       shown(p, option));
 }
 
+static int check_packing(struct parse *p, struct err *err)
+{
+	if (!def_of(p, "compression")) /* this command makes no image */
+		return 0;
+	if (check_compression(p, err) < 0 || check_cluster_size(p, err) < 0)
+		return -1;
+	return check_level(p, err);
+}
+
 static int check_pairs(struct parse *p, struct err *err)
 {
 	struct options *opt = p->opt;
@@ -442,9 +469,7 @@ static int check_pairs(struct parse *p, struct err *err)
 	if (check_against(p, "source-format", err) < 0 ||
 	    check_against(p, "allow-backing", err) < 0)
 		return -1;
-	if (check_compression(p, err) < 0 || check_cluster_size(p, err) < 0)
-		return -1;
-	return check_level(p, err);
+	return check_packing(p, err);
 }
 
 static int check_complete(struct parse *p, struct err *err)
@@ -504,8 +529,8 @@ static int parse(struct parse *p, char **words, struct err *err)
 	printing = store_printing(p, err);
 	if (printing != 0)
 		return printing;
-	if (read_files(p, err) < 0 || store_uses(p, err) < 0 || check_complete(p, err) < 0 ||
-	    formats_from_names(p, err) < 0)
+	if (check_arguments(p->opt, err) < 0 || read_files(p, err) < 0 || store_uses(p, err) < 0 ||
+	    check_complete(p, err) < 0 || formats_from_names(p, err) < 0)
 		return -1;
 	return check_pairs(p, err);
 }

@@ -81,6 +81,7 @@ static int plan_image(struct plan *plan, const struct options *opt, const char *
 	plan->source.intent = opt->dry_run ? SOURCE_LOOK : SOURCE_CAPTURE;
 	plan->source.allow_backing = opt->allow_backing;
 	plan->source.connections = plan->threads;
+	plan->source.stall_seconds = plan->stall_seconds;
 	return 0;
 }
 

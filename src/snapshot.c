@@ -6,7 +6,6 @@
 #include "base/interrupt.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "base/patience.h"
 #include "base/size.h"
 #include "compress/codec.h"
 #include "image/image.h"
@@ -29,7 +28,6 @@ struct snapshot {
 	const struct plan *plan;
 	struct report *report;
 	struct progress *progress;
-	struct patience *patience;
 	struct source *source;
 	struct dest *dest;
 	int fd; /* of the image to be; the destination's */
@@ -49,36 +47,6 @@ static struct pipeline_config pipeline_of(const struct snapshot *s)
 	};
 }
 
-/* source_open for the thread that may hang.  On the heap: it can be lost. */
-struct opening {
-	struct source_config cfg;
-	struct source *source;
-};
-
-static int open_work(void *ctx, struct err *err)
-{
-	struct opening *o = ctx;
-
-	o->source = source_open(&o->cfg, err);
-	return o->source ? 0 : -1;
-}
-
-static int open_source(struct snapshot *s, struct err *err)
-{
-	struct opening *o = calloc(1, sizeof *o);
-	int r;
-
-	if (!o)
-		return err_nomem(err);
-	o->cfg = s->plan->source;
-	r = patience_run(s->patience, open_work, o, s->plan->stall_seconds, o->cfg.path, err);
-	if (patience_is_lost(s->patience))
-		return -1;
-	s->source = o->source;
-	free(o);
-	return r;
-}
-
 static int open_both(struct snapshot *s, struct err *err)
 {
 	struct report *r = s->report;
@@ -88,7 +56,8 @@ static int open_both(struct snapshot *s, struct err *err)
 		return -1;
 	if (s->plan->report && io_is_same_place(s->dest->name, s->plan->report))
 		return err_set(err, ERR_USAGE, "--report: %s is to be the image", s->dest->name);
-	if (open_source(s, err) < 0)
+	s->source = source_open(&s->plan->source, err);
+	if (!s->source)
 		return -1;
 	r->source.size_bytes = s->source->size - s->source->padding;
 	r->source.padding_bytes = s->source->padding;
@@ -141,12 +110,14 @@ static int check_destination(struct snapshot *s, struct err *err)
 {
 	struct report *r = s->report;
 	struct estimate e;
-	int fits;
+	bool fits;
+	int may_fit;
 
 	if (s->dest->ops->check(s->dest, 0, err) < 0 || weigh(s, &e, err) < 0)
 		return -1;
-	fits = s->dest->ops->check(s->dest, e.least_bytes, err);
-	if (fits == 0 && e.likely_bytes > s->dest->free_bytes)
+	fits = (e.sampled_bytes ? e.likely_bytes : e.most_bytes) <= s->dest->free_bytes;
+	may_fit = s->dest->ops->check(s->dest, e.least_bytes, err);
+	if (may_fit == 0 && !fits)
 		log_warn("the image will take about %s, and only %s are free: it may not fit",
 			 size_format(e.likely_bytes).text, size_format(s->dest->free_bytes).text);
 	r->estimate.ran = true;
@@ -154,8 +125,8 @@ static int check_destination(struct snapshot *s, struct err *err)
 	r->estimate.sampled_bytes = e.sampled_bytes;
 	r->estimate.image_bytes = e.likely_bytes;
 	r->estimate.free_bytes = s->dest->free_bytes;
-	r->estimate.fits = fits == 0;
-	return fits;
+	r->estimate.fits = fits;
+	return may_fit;
 }
 
 static void say_if_hashing_is_long(const struct snapshot *s, uint64_t size)
@@ -172,6 +143,7 @@ static int capture(struct snapshot *s, struct err *err)
 		.size = s->source->size,
 		.cluster_size = s->plan->cluster_size,
 		.compression = s->plan->compression,
+		.name = s->dest->name,
 	};
 	struct pipeline_config pipeline = pipeline_of(s);
 	struct report *r = s->report;
@@ -340,11 +312,6 @@ struct snapshot *snapshot_new(const struct plan *plan, struct report *report,
 		err_nomem(err);
 		return NULL;
 	}
-	s->patience = patience_begin(err);
-	if (!s->patience) {
-		free(s);
-		return NULL;
-	}
 	s->plan = plan;
 	s->report = report;
 	s->progress = progress;
@@ -365,7 +332,6 @@ void snapshot_free(struct snapshot *s)
 	if (!s)
 		return;
 	source_close(s->source);
-	patience_end(s->patience);
 	dest_close(s->dest);
 	free(s->image_id);
 	free(s);

@@ -19,7 +19,7 @@ static void remember(int sig)
 
 void interrupt_install(void)
 {
-	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	struct sigaction action = { .sa_handler = remember };
 	struct sigaction current;
 

@@ -4,8 +4,8 @@
 
 struct err;
 
-/* SIGINT, SIGTERM and SIGHUP become a flag that long work looks at; a second
- * one changes nothing, so clean-up is never cut short.  SIGPIPE and SIGXFSZ
+/* SIGINT, SIGTERM, SIGHUP and SIGQUIT become a flag that long work looks at; a
+ * second one changes nothing, so clean-up is never cut short.  SIGPIPE and SIGXFSZ
  * are ignored: the write that caused them says EPIPE or EFBIG instead.
  */
 void interrupt_install(void);

@@ -129,7 +129,9 @@ static void print_plan(const struct plan *plan, const struct report *r, const ch
 	       size_format(r->estimate.image_bytes).text,
 	       size_format(r->estimate.sampled_bytes).text);
 	printf("free there   %s: %s\n", size_format(r->estimate.free_bytes).text,
-	       r->estimate.fits ? "enough" : "not enough");
+	       r->estimate.fits ? "enough"
+	       : r->exit_code	? "not enough"
+				: "perhaps not enough");
 	printf("Nothing was written (dry run).\n");
 }
 
@@ -163,7 +165,9 @@ static void print_outcome(const struct options *opt, const struct plan *plan,
 		print_result(r);
 }
 
-/* Dry runs leave a report only where they are told to. */
+/* Dry runs leave a report only where they are told to, and a wrong command line
+ * leaves none.
+ */
 static int capture_reported(const struct options *opt, const struct plan *plan, struct report *r,
 			    struct progress *progress, struct err *err)
 {
@@ -173,7 +177,9 @@ static int capture_reported(const struct options *opt, const struct plan *plan, 
 
 	report_conclude(r, plan, done < 0 ? err : NULL);
 	progress_stop(progress);
-	if (s && report_deliver(opt, r, s, &late) < 0) {
+	if (!s || (done < 0 && err->kind == ERR_USAGE))
+		return done;
+	if (report_deliver(opt, r, s, &late) < 0) {
 		if (done < 0)
 			log_error("%s", late.text);
 		else
@@ -181,8 +187,7 @@ static int capture_reported(const struct options *opt, const struct plan *plan, 
 		done = -1;
 		report_conclude(r, plan, err);
 	}
-	if (s)
-		print_outcome(opt, plan, r, s);
+	print_outcome(opt, plan, r, s);
 	return done;
 }
 

@@ -22,78 +22,116 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define COMPARE_SIZE (256 * KIB)
+#define COMPARE_SIZE (64 * KIB)
 
-/* The image under test is read by the pipeline's workers as any source is; the
- * pipeline's target is this: it stores nothing and compares with another disk
- * (or with nothing, which only proves that every byte can be read).
+/* Two disks of one size as one: their bytes' exclusive or, which is zero where
+ * they are equal.  The pipeline reads it with all its threads, as it reads any
+ * source, and skips the zeros; the first cluster that is left holds the first
+ * difference.
  */
-struct comparison {
-	struct image base;
-	const char *name;
-	struct source *against; /* NULL: only read */
-	uint8_t *theirs;	/* COMPARE_SIZE */
+struct difference {
+	struct source base;
+	struct source *image, *disk;
 };
 
-static const uint8_t zeros[COMPARE_SIZE];
-
-/* data NULL stands for zeros. */
-static int compare_bytes(struct comparison *c, const uint8_t *data, uint64_t offset,
-			 uint64_t length, struct err *err)
+static int difference_read_at(struct source *src, void *buf, size_t len, uint64_t offset,
+			      struct err *err)
 {
-	for (uint64_t at = 0; at < length; at += COMPARE_SIZE) {
-		size_t len = (size_t)MIN(COMPARE_SIZE, length - at), i = 0;
-		const uint8_t *ours = data ? data + at : zeros;
+	struct difference *d = (struct difference *)src;
+	uint8_t *ours = buf, theirs[COMPARE_SIZE];
 
-		if (source_read_at(c->against, c->theirs, len, offset + at, err) < 0)
+	if (source_read_at(d->image, buf, len, offset, err) < 0)
+		return -1;
+	for (size_t at = 0; at < len; at += sizeof theirs) {
+		size_t n = MIN(sizeof theirs, len - at);
+
+		if (source_read_at(d->disk, theirs, n, offset + at, err) < 0)
 			return -1;
-		if (memcmp(ours, c->theirs, len) == 0)
-			continue;
-		while (ours[i] == c->theirs[i])
-			i++;
-		return err_set(err, ERR_FAILED, "%s differs from %s at offset %llu", c->name,
-			       c->against->name, (unsigned long long)(offset + at + i));
+		for (size_t i = 0; i < n; i++)
+			ours[at + i] ^= theirs[i];
 	}
 	return 0;
 }
 
-/* The image reads as zeros there: what the other side knows to be zero, too,
- * need not be read.
- */
-static int compare_zeros(struct comparison *c, uint64_t offset, uint64_t length, struct err *err)
+/* Zero where both are. */
+static int merge(const struct extent_list *a, const struct extent_list *b, uint64_t offset,
+		 uint64_t end, struct extent_list *out, struct err *err)
 {
-	struct extent_list list = { 0 };
-	int r = source_extents(c->against, offset, length, &list, err);
+	size_t i = 0, j = 0;
 
-	for (size_t i = 0; r == 0 && i < list.len; i++)
-		if (!list.at[i].zero)
-			r = compare_bytes(c, NULL, list.at[i].offset, list.at[i].length, err);
-	extent_list_free(&list);
+	while (offset < end) {
+		uint64_t a_end = a->at[i].offset + a->at[i].length;
+		uint64_t b_end = b->at[j].offset + b->at[j].length;
+		uint64_t next = MIN(MIN(a_end, b_end), end);
+
+		if (extent_list_add(out, offset, next - offset, a->at[i].zero && b->at[j].zero,
+				    err) < 0)
+			return -1;
+		i += next == a_end;
+		j += next == b_end;
+		offset = next;
+	}
+	return 0;
+}
+
+static int difference_extents(struct source *src, uint64_t offset, uint64_t length,
+			      struct extent_list *out, struct err *err)
+{
+	struct difference *d = (struct difference *)src;
+	struct extent_list ours = { 0 }, theirs = { 0 };
+	int r = -1;
+
+	if (source_extents(d->image, offset, length, &ours, err) == 0 &&
+	    source_extents(d->disk, offset, length, &theirs, err) == 0)
+		r = merge(&ours, &theirs, offset, offset + length, out, err);
+	extent_list_free(&ours);
+	extent_list_free(&theirs);
 	return r;
 }
 
-static int comparison_put(struct image *img, const struct chunk *chunk, struct err *err)
+static void difference_abort(struct source *src)
 {
-	struct comparison *c = (struct comparison *)img;
-	uint64_t unit = img->cluster_size;
+	struct difference *d = (struct difference *)src;
 
-	if (!c->against)
-		return 0;
-	if (chunk->zero)
-		return compare_zeros(c, chunk->offset, chunk->length, err);
-	for (size_t i = 0; i < chunk->cluster_count; i++) {
-		const struct cluster *cluster = &chunk->clusters[i];
-		bool zero = cluster->form == CLUSTER_ZERO;
+	source_abort(d->image);
+	source_abort(d->disk);
+}
 
-		if (compare_bytes(c, zero ? NULL : chunk->data + cluster->at,
-				  chunk->offset + i * unit, MIN(unit, chunk->length - i * unit),
-				  err) < 0)
-			return -1;
+static const struct source_ops difference_ops = {
+	.name = "difference",
+	.extents = difference_extents,
+	.read_at = difference_read_at,
+	.abort = difference_abort,
+};
+
+/* The pipeline's target: nothing may arrive but zeros; without a disk to
+ * compare with, anything may, as long as it could be read.
+ */
+struct verdict_image {
+	struct image base;
+	const char *image, *disk; /* names; disk NULL: only read */
+};
+
+static int verdict_put(struct image *img, const struct chunk *chunk, struct err *err)
+{
+	const struct verdict_image *v = (const struct verdict_image *)img;
+
+	for (size_t i = 0; v->disk && i < chunk->cluster_count; i++) {
+		const uint8_t *bytes = chunk->data + chunk->clusters[i].at;
+		size_t first = 0;
+
+		if (chunk->clusters[i].form == CLUSTER_ZERO)
+			continue;
+		while (!bytes[first])
+			first++;
+		return err_set(err, ERR_FAILED, "%s differs from %s at offset %llu", v->image,
+			       v->disk,
+			       (unsigned long long)(chunk->offset + i * img->cluster_size + first));
 	}
 	return 0;
 }
 
-static const struct image_ops comparison_ops = { .put = comparison_put };
+static const struct image_ops verdict_ops = { .put = verdict_put };
 
 /* Beside an image of a folder store: NAME.qcow2 has NAME.manifest.json. */
 static char *manifest_path(const char *image)
@@ -157,6 +195,7 @@ static struct source *open_disk(const struct options *opt, const char *path, con
 		.intent = SOURCE_CAPTURE,
 		.allow_backing = path == opt->against && opt->allow_backing,
 		.connections = plan_threads(opt),
+		.stall_seconds = (unsigned)opt->stall_timeout,
 	};
 
 	return source_open(&cfg, err);
@@ -173,35 +212,47 @@ static int compare_sizes(const struct source *image, const struct source *disk, 
 		       (unsigned long long)ours, disk->name, (unsigned long long)theirs);
 }
 
-static int compare(const struct options *opt, struct source *image, struct source *against,
-		   struct progress *progress, struct err *err)
+static int read_all(const struct options *opt, struct source *src, struct verdict_image *target,
+		    struct progress *progress, struct err *err)
 {
-	struct comparison c = {
-		.base = { .ops = &comparison_ops, .size = image->size, .cluster_size = 64 * KIB },
-		.name = image->name,
-		.against = against,
-	};
-	struct pipeline_config cfg = {
+	const struct pipeline_config cfg = {
 		.workers = plan_threads(opt),
 		.stall_seconds = (unsigned)opt->stall_timeout,
 		.progress = progress_update,
 		.progress_ctx = progress,
 	};
 	struct pipeline_stats stats;
+
+	progress_phase(progress, "verify", src->size);
+	return pipeline_run(&cfg, src, &target->base, &stats, err);
+}
+
+static int compare(const struct options *opt, struct source *image, struct source *disk,
+		   struct progress *progress, struct err *err)
+{
+	struct verdict_image target = {
+		.base = { .ops = &verdict_ops, .size = image->size, .cluster_size = 64 * KIB },
+		.image = image->name,
+		.disk = disk ? disk->name : NULL
+	};
+	struct difference *d;
 	int r;
 
-	if (against && compare_sizes(image, against, err) < 0)
+	if (!disk)
+		return read_all(opt, image, &target, progress, err);
+	if (compare_sizes(image, disk, err) < 0)
 		return -1;
-	c.theirs = malloc(COMPARE_SIZE);
-	if (!c.theirs)
+	d = calloc(1, sizeof *d);
+	if (!d)
 		return err_nomem(err);
-	progress_phase(progress, "verify", image->size);
-	r = pipeline_run(&cfg, image, &c.base, &stats, err);
-	free(c.theirs);
-	if (r == 0)
-		r = source_check(image, err);
-	if (r == 0 && against)
-		r = source_check(against, err);
+	d->base =
+		(struct source){ .ops = &difference_ops, .name = image->name, .size = image->size };
+	d->image = image;
+	d->disk = disk;
+	r = read_all(opt, &d->base, &target, progress, err);
+	image->stuck = disk->stuck = d->base.stuck;
+	if (!d->base.stuck) /* else a thread that is left behind keeps it */
+		free(d);
 	return r;
 }
 
@@ -258,7 +309,9 @@ static int verify(const struct options *opt, struct progress *progress, struct v
 			return -1;
 	}
 	*verdict = (struct verdict){ .size = image->size, .manifest = has_manifest };
-	return compare(opt, image, against, progress, err);
+	if (compare(opt, image, against, progress, err) < 0 || source_check(image, err) < 0)
+		return -1;
+	return against ? source_check(against, err) : 0;
 }
 
 static void print_verdict(const struct options *opt, const struct verdict *verdict)

@@ -23,7 +23,7 @@
  * then room for the symbols of one deflate block.  A block ends when that is
  * full, and shorter blocks have codes that fit better, but take time to make.
  */
-#define BLOCK_SYMBOLS  (8 * 1024)
+#define BLOCK_SYMBOLS (8 * 1024)
 #define TABLES_EXTRA  4096
 #define ISAL_BUF(tables)                                                                           \
 	{                                                                                          \
@@ -51,6 +51,9 @@ static const struct {
 #define STREAM_SPAN (STREAM_UNIT << 15)
 #define HASH_MASK   ((1u << 15) - 1)
 
+/* More than there can be workers, each with a stream. */
+#define STREAM_TRIES 1024
+
 struct deflate {
 	int level;
 	struct isal_zstream *isal;
@@ -74,39 +77,36 @@ static void deflate_stop(void *state)
 	free(d);
 }
 
+/* In the span that begins there. */
 static uintptr_t stream_place(uintptr_t span)
 {
-	uintptr_t at = span;
-	uint32_t hashed;
+	for (uintptr_t at = span; at < span + STREAM_SPAN; at += STREAM_UNIT) {
+		uint32_t hashed = (uint32_t)(at >> 16);
 
-	do {
-		hashed = (uint32_t)(at >> 16);
 		if ((crc32_iscsi((unsigned char *)&hashed, sizeof hashed, 0) & HASH_MASK) == 0)
 			return at;
-		at += STREAM_UNIT;
-	} while (at < span + STREAM_SPAN);
+	}
 	assert(!"a CRC that is not linear");
 	return span;
 }
 
-/* Reserves address space, keeps the one place and gives back the rest. */
+/* Spans are tried downwards from where the kernel puts mappings by itself. */
 static struct isal_zstream *stream_map(void)
 {
-	size_t size = (sizeof(struct isal_zstream) + STREAM_UNIT - 1) / STREAM_UNIT * STREAM_UNIT;
-	size_t reserved = 2 * STREAM_SPAN + size;
-	char *all =
-		mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	char *at;
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	size_t size = sizeof(struct isal_zstream);
+	void *at = mmap(NULL, size, PROT_NONE, flags, -1, 0);
+	uintptr_t span = (uintptr_t)at / STREAM_SPAN * STREAM_SPAN;
 
-	if (all == MAP_FAILED)
+	if (at == MAP_FAILED)
 		return NULL;
-	at = (char *)stream_place(((uintptr_t)all + STREAM_SPAN - 1) / STREAM_SPAN * STREAM_SPAN);
-	if (at > all)
-		munmap(all, (size_t)(at - all));
-	munmap(at + size, (size_t)(all + reserved - (at + size)));
-	if (mprotect(at, size, PROT_READ | PROT_WRITE) == 0)
-		return (struct isal_zstream *)at;
 	munmap(at, size);
+	for (int i = 0; i < STREAM_TRIES; i++, span -= STREAM_SPAN) {
+		at = mmap((void *)stream_place(span), size, PROT_READ | PROT_WRITE,
+			  flags | MAP_FIXED_NOREPLACE, -1, 0);
+		if (at != MAP_FAILED)
+			return at;
+	}
 	return NULL;
 }
 

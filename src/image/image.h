@@ -49,7 +49,8 @@ struct image {
 	const struct image_ops *ops;
 	uint64_t size;	     /* of the guest disk */
 	size_t cluster_size; /* unit of zero detection and packing */
-	int fd;		     /* the caller's; never closed here */
+	int fd;		     /* the caller's, as name; never closed here */
+	const char *name;    /* for messages */
 
 	/* Of the finished file, for formats that are hashed in passing. */
 	const struct digests *digests;
@@ -57,8 +58,9 @@ struct image {
 
 struct image_config {
 	int fd;			 /* an empty regular file */
+	const char *name;	 /* for messages */
 	uint64_t size;		 /* of the guest disk, a multiple of 512 */
-	size_t cluster_size;	 /* 0: the format's default */
+	size_t cluster_size;	 /* a power of two in the format's range */
 	const char *compression; /* "none" or a name that the format knows */
 };
 

@@ -82,7 +82,7 @@ uint64_t qcow2_size_max(size_t cluster_size);
 static int write_at(struct qcow2 *q, const void *buf, size_t len, uint64_t offset, struct err *err)
 {
 	if (io_pwrite(q->base.fd, buf, len, offset) < 0)
-		return err_errno(err, ERR_FAILED, "cannot write the image at offset %llu",
+		return err_errno(err, ERR_FAILED, "cannot write %s at offset %llu", q->base.name,
 				 (unsigned long long)offset);
 	return 0;
 }
@@ -350,7 +350,7 @@ static int qcow2_finish(struct image *img, struct err *err)
 		return -1;
 	t = tail_plan(q);
 	if (ftruncate(img->fd, (off_t)(t.end << q->cluster_bits)) < 0)
-		return err_errno(err, ERR_FAILED, "cannot set the image's length");
+		return err_errno(err, ERR_FAILED, "cannot set the length of %s", img->name);
 	if (write_at(q, q->l1, q->l1_len * sizeof *q->l1, t.l1_at << q->cluster_bits, err) < 0 ||
 	    tail_write_blocks(q, &t, err) < 0 ||
 	    write_at(q, q->reftable, q->block_index * sizeof *q->reftable,
@@ -397,6 +397,7 @@ struct image *qcow2_create(const struct image_config *cfg, struct err *err)
 		.size = cfg->size,
 		.cluster_size = cfg->cluster_size,
 		.fd = cfg->fd,
+		.name = cfg->name,
 	};
 	q->cluster_bits = (unsigned)__builtin_ctzll(cfg->cluster_size);
 	q->compression_type = strcmp(cfg->compression, "zstd") == 0;

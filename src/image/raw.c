@@ -30,7 +30,7 @@ static int write_run(struct raw *raw, const struct chunk *chunk, size_t first, s
 	const uint8_t *data = chunk->data + chunk->clusters[first].at;
 
 	if (io_pwrite(raw->base.fd, data, len, offset) < 0)
-		return err_errno(err, ERR_FAILED, "cannot write the image at offset %llu",
+		return err_errno(err, ERR_FAILED, "cannot write %s at offset %llu", raw->base.name,
 				 (unsigned long long)offset);
 	return hash_update(raw->hash, data, len, err);
 }
@@ -105,12 +105,13 @@ struct image *raw_create(const struct image_config *cfg, struct err *err)
 		.size = cfg->size,
 		.cluster_size = cfg->cluster_size,
 		.fd = cfg->fd,
+		.name = cfg->name,
 	};
 	raw->hash = hash_start(err);
 	if (!raw->hash)
 		goto fail;
 	if (ftruncate(cfg->fd, (off_t)cfg->size) < 0) {
-		err_errno(err, ERR_FAILED, "cannot make the image %llu bytes long",
+		err_errno(err, ERR_FAILED, "cannot make %s %llu bytes long", cfg->name,
 			  (unsigned long long)cfg->size);
 		goto fail;
 	}

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/patience.h"
 #include "base/str.h"
 #include "source/formats.h"
 
@@ -67,19 +68,62 @@ static int settle_sector_size(struct source *src, struct err *err)
 	return 0;
 }
 
+/* On the heap: it is the thread's if that cannot be called back. */
+struct opening {
+	struct source_config cfg;
+	const struct source_format *format;
+	struct source *source;
+};
+
+static int open_work(void *ctx, struct err *err)
+{
+	struct opening *o = ctx;
+	autosource struct source *src = o->format->open(&o->cfg, err);
+
+	if (!src || settle_sector_size(src, err) < 0)
+		return -1;
+	o->source = steal(&src);
+	return 0;
+}
+
+/* Returns with the thread lost, ended, or left to the source. */
+static struct source *open_patiently(struct opening *o, struct patience *opener, struct err *err)
+{
+	struct source *src;
+
+	if (patience_run(opener, open_work, o, o->cfg.stall_seconds, o->cfg.path, err) < 0) {
+		if (!patience_is_lost(opener))
+			free(o);
+		patience_end(opener);
+		return NULL;
+	}
+	src = o->source;
+	src->opener = opener;
+	free(o);
+	return src;
+}
+
 struct source *source_open(const struct source_config *cfg, struct err *err)
 {
 	const struct source_format *format = source_format_find(cfg->format);
-	autosource struct source *src = NULL;
+	struct patience *opener;
+	struct opening *o;
 
 	if (!format) {
 		err_set(err, ERR_USAGE, "unknown source format %s", cfg->format);
 		return NULL;
 	}
-	src = format->open(cfg, err);
-	if (!src || settle_sector_size(src, err) < 0)
+	opener = patience_begin(err);
+	if (!opener)
 		return NULL;
-	return steal(&src);
+	o = malloc(sizeof *o);
+	if (!o) {
+		patience_end(opener);
+		err_nomem(err);
+		return NULL;
+	}
+	*o = (struct opening){ .cfg = *cfg, .format = format };
+	return open_patiently(o, opener, err);
 }
 
 static void assert_inside(const struct source *src, uint64_t offset, uint64_t length)
@@ -119,6 +163,10 @@ int source_check(struct source *src, struct err *err)
 
 void source_close(struct source *src)
 {
-	if (src && !src->stuck)
-		src->ops->close(src);
+	struct patience *opener = src ? src->opener : NULL;
+
+	if (!src || src->stuck)
+		return;
+	src->ops->close(src);
+	patience_end(opener);
 }

@@ -55,6 +55,8 @@ struct source {
 	 * called back: source_close then leaves all as it is.
 	 */
 	bool stuck;
+
+	struct patience *opener; /* source_open's; a helper process lives as long as it does */
 };
 
 /* Look: for a dry run or an estimate; takes no lock, flushes nothing. */
@@ -64,8 +66,9 @@ struct source_config {
 	const char *path;
 	const char *format; /* a name in source_formats; never probed */
 	enum source_intent intent;
-	bool allow_backing;   /* the file may name other files */
-	unsigned connections; /* how many threads will read */
+	bool allow_backing;	/* the file may name other files */
+	unsigned connections;	/* how many threads will read */
+	unsigned stall_seconds; /* how long opening may take, as base/patience.h; 0: for ever */
 };
 
 struct source_format {

@@ -296,10 +296,68 @@ static void a_sample_tells_the_size(void **state)
 
 	(void)state;
 	trial_init(&t, 2, NULL);
-	assert_int_equal(pipeline_estimate(&t.cfg, &t.src.base, 65536, &e, &t.err), 0);
-	assert_in_range(e.mapped_bytes, DISK_SIZE / 3 * 2 - STEP, DISK_SIZE / 3 * 2 + STEP);
-	/* stored plain, all that is mapped counts */
-	assert_in_range(e.image_bytes, e.mapped_bytes * 9 / 10, e.mapped_bytes * 12 / 10);
+	assert_int_equal(pipeline_measure(&t.cfg, &t.src.base, 65536, &e, &t.err), 0);
+	/* stored plain, all that is mapped counts, in whole clusters */
+	assert_in_range(e.most_bytes, DISK_SIZE / 3 * 2, DISK_SIZE / 3 * 2 + DISK_SIZE / 4);
+	assert_true(e.sampled_bytes == 0);
+	assert_int_equal(pipeline_sample(&t.cfg, &t.src.base, 65536, &e, &t.err), 0);
+	assert_in_range(e.sampled_bytes, 1, DISK_SIZE / 4 + 65536);
+	assert_in_range(e.likely_bytes, e.most_bytes * 9 / 10, e.most_bytes);
+	assert_true(e.least_bytes <= e.likely_bytes);
+}
+
+/* A fragment of a page in every other cluster, and every fourth of these
+ * clusters noise: neither fragments nor periods mislead.
+ */
+static int periodic_extents(struct source *src, uint64_t offset, uint64_t length,
+			    struct extent_list *out, struct err *err)
+{
+	uint64_t end = offset + length, step = 65536;
+
+	(void)src;
+	for (; offset < end; offset += step) {
+		bool mapped = offset / step % 2 == 0;
+
+		if (extent_list_add(out, offset, 8192, true, err) < 0 ||
+		    extent_list_add(out, offset + 8192, 4096, !mapped, err) < 0 ||
+		    extent_list_add(out, offset + 12288, step - 12288, true, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int periodic_read_at(struct source *src, void *buf, size_t len, uint64_t offset,
+			    struct err *err)
+{
+	(void)src;
+	(void)err;
+	for (size_t i = 0; i < len; i++) {
+		uint64_t at = offset + i;
+
+		((uint8_t *)buf)[i] = at / 65536 % 8 ? 7 : (uint8_t)(at * at >> 7);
+	}
+	return 0;
+}
+
+static void fragments_and_periods_do_not_mislead_a_sample(void **state)
+{
+	static const struct source_ops periodic_ops = { .name = "periodic",
+							.extents = periodic_extents,
+							.read_at = periodic_read_at };
+	enum { CLUSTERS = 16384 };
+	struct source src = { .ops = &periodic_ops,
+			      .name = "periodic",
+			      .size = (uint64_t)CLUSTERS * 65536 };
+	struct pipeline_config cfg = { .workers = 2, .codec = &same };
+	struct estimate e;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(pipeline_measure(&cfg, &src, 65536, &e, &err), 0);
+	assert_true(e.most_bytes == (uint64_t)CLUSTERS / 2 * 65536);
+	assert_int_equal(pipeline_sample(&cfg, &src, 65536, &e, &err), 0);
+	assert_in_range(e.likely_bytes, e.most_bytes / 4 * 8 / 10, e.most_bytes / 4 * 12 / 10);
+	assert_in_range(e.least_bytes, e.most_bytes / 8, e.most_bytes / 4);
 }
 
 int main(void)
@@ -309,6 +367,7 @@ int main(void)
 		cmocka_unit_test(the_first_failure_of_any_part_ends_the_run),
 		cmocka_unit_test(a_source_that_stops_answering_is_a_stall),
 		cmocka_unit_test(a_sample_tells_the_size),
+		cmocka_unit_test(fragments_and_periods_do_not_mislead_a_sample),
 		cmocka_unit_test(a_signal_ends_the_run), /* last: the signal stays pending */
 	};
 
