@@ -9,6 +9,7 @@
 #include "options.h"
 #include "source/source.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -127,14 +128,16 @@ static bool is_file_path(const char *value)
 	return is_file_name(slash ? slash + 1 : value);
 }
 
-/* The longest that a store puts behind an image's name. */
+/* The longest that a store puts behind an image's name.  The store checks names
+ * itself; here it is only said sooner, and in terms of the command line.
+ */
 #define LONGEST_SUFFIX ".manifest.json"
 
 enum { IMAGE_NAME_MAX = NAME_MAX - (sizeof LONGEST_SUFFIX - 1) };
 
 static_assert(NAME_MAX == 255 && IMAGE_NAME_MAX == 241, "the texts below tell these numbers");
 
-#define A_NEW_FILE	"the path of a file whose name is not . or .. and at most 255 bytes long"
+#define A_NEW_FILE     "the path of a file whose name is not . or .. and at most 255 bytes long"
 #define AN_IMAGES_NAME "a name without /, not . or .., at most 241 bytes long"
 
 static bool is_image_name(const char *value)
@@ -147,9 +150,9 @@ static void describe_levels(char *text, size_t cap)
 	size_t len = 0;
 
 	for (size_t i = 0; codecs[i] && len < cap; i++)
-		len += (size_t)snprintf(text + len, cap - len, "%s%s %d to %d", i ? ", " : "",
-					codecs[i]->name, codecs[i]->level_min,
-					codecs[i]->level_max);
+		len += (size_t)snprintf(text + len, cap - len, "%s%s %d to %d, default %d",
+					i ? "; " : "", codecs[i]->name, codecs[i]->level_min,
+					codecs[i]->level_max, codecs[i]->level_default);
 }
 
 #define FIELD(name) offsetof(struct options, name)
@@ -229,14 +232,14 @@ const struct option_def option_table[] = {
 	  .help = "note this in the image's manifest; may be repeated", .check = is_property,
 	  .accepted = "KEY=VALUE in UTF-8 with a KEY and without control characters" },
 	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), MAKE, WHERE_GROUP,
-	  .help = "wait so long for another run that works on the same name, at most 604800",
+	  .help = "wait so long for another run that works on the same name; at most 604800 (a week)",
 	  .max = 604800 },
 
 	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), MAKE, RUN_GROUP,
 	  .help = "say what would happen, how big it would get and whether it fits; touch nothing" },
 	{ "report", 0, OPTION_TEXT, "FILE", FIELD(report), MAKE, RUN_GROUP,
-	  .help = "write the JSON report to this file, however the run ends",
-	  .check = is_file_path, .accepted = A_NEW_FILE },
+	  .help = "write the JSON report to this file, however the run ends", .check = is_file_path,
+	  .accepted = A_NEW_FILE },
 	{ "progress", 0, OPTION_CHOICE, "STYLE", FIELD(progress), READ, RUN_GROUP,
 	  .help = "how to show how far it is; auto is a bar when stderr is a terminal",
 	  .choice = progress_name },

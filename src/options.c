@@ -352,10 +352,11 @@ static int settle(struct parse *p, const char *a, const char *b, const char *why
 /* "convert a.qcow2 b.raw": the names say the formats, which counts as said on
  * the command line, or a file's choice for `create` would get in the way.
  */
-static int format_from_name(struct parse *p, const char *option, const char *path, struct err *err)
+static int format_from_name(struct parse *p, const char *option, const char *argument,
+			    const char *path, struct err *err)
 {
-	const char *format = plan_format_of_name(path);
-	autofree char *where = str_format("%.80s%s", path, strlen(path) > 80 ? "..." : "");
+	const char *format = plan_format_of_name(path), *slash = strrchr(path, '/');
+	autofree char *where = str_format("%s (%s)", argument, slash ? slash + 1 : path);
 
 	if (!format || rank_of(p, option) == RANK_COMMAND_LINE)
 		return 0;
@@ -371,9 +372,9 @@ static int formats_from_names(struct parse *p, struct err *err)
 
 	if (opt->command->args_max < 2 || opt->arg_count < 2)
 		return 0;
-	if (format_from_name(p, "source-format", opt->args[0], err) < 0)
+	if (format_from_name(p, "source-format", "IN", opt->args[0], err) < 0)
 		return -1;
-	return format_from_name(p, "format", opt->args[1], err);
+	return format_from_name(p, "format", "OUT", opt->args[1], err);
 }
 
 /* Of the image to be made.  (`verify` has a --format, too: of what it reads.) */

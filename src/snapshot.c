@@ -50,6 +50,7 @@ static struct pipeline_config pipeline_of(const struct snapshot *s)
 static int open_both(struct snapshot *s, struct err *err)
 {
 	struct report *r = s->report;
+	struct stat st;
 
 	s->dest = dest_open(&s->plan->dest, err);
 	if (!s->dest)
@@ -59,6 +60,8 @@ static int open_both(struct snapshot *s, struct err *err)
 	s->source = source_open(&s->plan->source, err);
 	if (!s->source)
 		return -1;
+	if (s->plan->report && stat(s->plan->report, &st) == 0 && io_is_protected(&st))
+		return err_set(err, ERR_USAGE, "--report: %s is a source", s->plan->report);
 	r->source.size_bytes = s->source->size - s->source->padding;
 	r->source.padding_bytes = s->source->padding;
 	r->source.logical_sector_size = s->source->sector_size;
@@ -113,6 +116,8 @@ static int check_destination(struct snapshot *s, struct err *err)
 	bool fits;
 	int may_fit;
 
+	if (!s->plan->dry_run)
+		s->dest->ops->tidy(s->dest);
 	if (s->dest->ops->check(s->dest, 0, err) < 0 || weigh(s, &e, err) < 0)
 		return -1;
 	fits = (e.sampled_bytes ? e.likely_bytes : e.most_bytes) <= s->dest->free_bytes;
@@ -124,7 +129,7 @@ static int check_destination(struct snapshot *s, struct err *err)
 	r->estimate.mapped_bytes = e.most_bytes;
 	r->estimate.sampled_bytes = e.sampled_bytes;
 	r->estimate.image_bytes = e.likely_bytes;
-	r->estimate.free_bytes = s->dest->free_bytes;
+	r->estimate.free_bytes = s->dest->free_known ? s->dest->free_bytes : UINT64_MAX;
 	r->estimate.fits = fits;
 	return may_fit;
 }

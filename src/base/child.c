@@ -3,9 +3,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/confine.h"
 #include "base/err.h"
 #include "base/str.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +45,7 @@ struct launch {
 	pid_t parent;
 	int std[3];
 	int report; /* errno of a failed exec goes here */
+	int rules;  /* for confine_enter */
 	int *moved; /* room for fd_count descriptors */
 };
 
@@ -119,8 +123,11 @@ static void reset_signals(void)
 static int place_descriptors(struct launch *launch)
 {
 	int count = (int)launch->cfg->fd_count, floor = FIRST_FD + count;
+	int report = fcntl(launch->report, F_DUPFD_CLOEXEC, floor);
 
-	launch->report = fcntl(launch->report, F_DUPFD_CLOEXEC, floor);
+	if (report < 0)
+		return -1; /* told through the old one, which is still there */
+	launch->report = report;
 	for (int i = 0; i < 3; i++)
 		if ((launch->std[i] = fcntl(launch->std[i], F_DUPFD_CLOEXEC, floor)) < 0)
 			return -1;
@@ -151,7 +158,9 @@ static void become(struct launch *launch)
 	reset_signals();
 	if (launch->listen_pid)
 		write_number(launch->listen_pid, getpid());
-	if (place_descriptors(launch) == 0)
+	/* Confined first: the rules' own number may be taken by another. */
+	if ((!launch->cfg->readable || confine_enter(launch->rules) == 0) &&
+	    place_descriptors(launch) == 0)
 		execvpe(argv[0], argv, launch->envp);
 	cause = errno;
 	if (write(launch->report, &cause, sizeof cause) < 0)
@@ -209,6 +218,35 @@ static int launch_child(struct child *child, struct launch *launch, struct err *
 	return -1;
 }
 
+/* The file that execvpe will find, NULL for none. */
+static char *find_program(const char *name)
+{
+	const char *dir = strchr(name, '/') ? "" : getenv("PATH"), *end;
+
+	for (; dir && *dir; dir = *end ? end + 1 : end) {
+		autofree char *path = NULL;
+
+		end = dir + strcspn(dir, ":");
+		path = str_format("%.*s/%s", (int)(end - dir), dir, name);
+		if (path && access(path, X_OK) == 0)
+			return steal(&path);
+	}
+	return strdup(name);
+}
+
+static int prepare_rules(const struct child_config *cfg, int *rules, struct err *err)
+{
+	autofree char *program = find_program(cfg->argv[0]);
+	const struct confine_config confine = {
+		.readable = cfg->readable,
+		.program = program,
+		.fds = cfg->fds,
+		.fd_count = cfg->fd_count,
+	};
+
+	return cfg->readable ? confine_prepare(&confine, rules, err) : 0;
+}
+
 CLEANUP_TYPE(struct child, child, child_stop)
 
 struct child *child_start(const struct child_config *cfg, struct err *err)
@@ -218,10 +256,10 @@ struct child *child_start(const struct child_config *cfg, struct err *err)
 	autofree int *moved = calloc(cfg->fd_count + 1, sizeof *moved);
 	CLEANUP(child_cleanup) struct child *child = calloc(1, sizeof *child);
 	autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	autoclose int out_read = -1, out_write = -1;
+	autoclose int out_read = -1, out_write = -1, rules = CONFINE_NONE;
 	int out[2];
 
-	if (!envp)
+	if (!envp || prepare_rules(cfg, &rules, err) < 0)
 		return NULL;
 	if (!child || !moved) {
 		err_nomem(err);
@@ -241,6 +279,7 @@ struct child *child_start(const struct child_config *cfg, struct err *err)
 	}
 	launch.envp = envp;
 	launch.moved = moved;
+	launch.rules = rules;
 	launch.std[0] = null;
 	launch.std[1] = cfg->stdout_fd ? out_write : null;
 	launch.std[2] = child->stderr_fd;
@@ -268,6 +307,38 @@ const char *child_last_words(struct child *child)
 	child->words[n > 0 ? n : 0] = '\0';
 	line = strrchr(child->words, '\n');
 	return line ? line + 1 : child->words;
+}
+
+static int say_unknown_file(int dir, const char *fd, struct err *err)
+{
+	char target[512];
+	ssize_t n = readlinkat(dir, fd, target, sizeof target - 1);
+
+	target[n > 0 ? n : 0] = '\0';
+	return err_set(err, ERR_FAILED, "its helper has opened another file: %s", target);
+}
+
+int child_check_files(const struct child *child,
+		      int (*is_known)(const void *ctx, const struct stat *st), const void *ctx,
+		      struct err *err)
+{
+	autofree char *path = str_format("/proc/%d/fd", (int)child->pid);
+	autodir DIR *dir = path ? opendir(path) : NULL;
+	const struct dirent *entry;
+	struct stat st;
+
+	if (!dir && child->ended)
+		return 0;
+	if (!dir)
+		return err_errno(err, ERR_FAILED, "cannot tell which files its helper has open");
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' || atoi(entry->d_name) < FIRST_FD ||
+		    fstatat(dirfd(dir), entry->d_name, &st, 0) < 0)
+			continue;
+		if ((S_ISREG(st.st_mode) || S_ISBLK(st.st_mode)) && !is_known(ctx, &st))
+			return say_unknown_file(dirfd(dir), entry->d_name, err);
+	}
+	return 0;
 }
 
 /* 1 when it has ended, 0 when it still runs. */

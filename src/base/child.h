@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 struct err;
+struct stat;
 
 /* A helper program: started without a shell, stdin and stdout on /dev/null
  * (or a pipe of ours), stderr kept for the error message, killed when we die
@@ -29,6 +30,14 @@ struct child_config {
 	 */
 	int listen_fd;
 
+	/* NULL, or all that the child may open by name, for reading only, and
+	 * what lies beneath; ends with NULL, what is not there is skipped.
+	 * Besides that it may open its own program, and again what fds refer
+	 * to (/proc/self/fd/N); and it makes no connection.  Kernels before
+	 * 5.13 cannot hold it back: look at child_check_files, too.
+	 */
+	const char *const *readable;
+
 	/* NULL, or gets the read end of a pipe on the child's stdout; the caller
 	 * closes it.
 	 */
@@ -41,6 +50,13 @@ struct child *child_start(const struct child_config *cfg, struct err *err);
  * Owned by the child.
  */
 const char *child_last_words(struct child *child);
+
+/* Does is_known know every regular file and block device that the child has
+ * open, apart from its standard streams?  If not, the message names one.
+ */
+int child_check_files(const struct child *child,
+		      int (*is_known)(const void *ctx, const struct stat *st), const void *ctx,
+		      struct err *err);
 
 /* Wait for it to end by itself.  Returns its exit status as waitpid gives it. */
 int child_wait(struct child *child);

@@ -5,6 +5,7 @@
 /* Cleanup by scope (GNU attribute).  A type declares its own macro in its own
  * header with CLEANUP_TYPE; what outlives the scope leaves it by steal().
  */
+#include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,8 +22,15 @@ static inline void cleanup_close(int *fd)
 		close(*fd);
 }
 
+static inline void cleanup_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
 #define autofree  CLEANUP(cleanup_free)
 #define autoclose CLEANUP(cleanup_close)
+#define autodir	  CLEANUP(cleanup_dir)
 
 /* A cleanup function NAME_cleanup for pointers that TYPE's CLOSE takes. */
 #define CLEANUP_TYPE(type, name, close)                                                            \

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/size.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 ssize_t io_pread(int fd, void *buf, size_t len, uint64_t offset, size_t *done)
@@ -106,61 +106,27 @@ bool io_is_protected(const struct stat *st)
 	return found;
 }
 
-/* The directory part, "." for none; *last points into path. */
-static char *directory_of(const char *path, const char **last)
+char *io_directory(const char *path, const char **last)
 {
 	const char *slash = strrchr(path, '/');
+	size_t len = slash ? (size_t)(slash - path) : 0;
 
 	*last = slash ? slash + 1 : path;
-	return slash ? strndup(path, (size_t)(*last - path)) : strdup(".");
+	if (!slash)
+		return strdup(".");
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	return strndup(path, MAX(len, 1));
 }
 
 bool io_is_same_place(const char *a, const char *b)
 {
 	const char *last_a, *last_b;
-	autofree char *dir_a = directory_of(a, &last_a), *dir_b = directory_of(b, &last_b);
+	autofree char *dir_a = io_directory(a, &last_a), *dir_b = io_directory(b, &last_b);
 	struct stat st_a, st_b;
 
 	return dir_a && dir_b && str_equal(last_a, last_b) && stat(dir_a, &st_a) == 0 &&
 	       stat(dir_b, &st_b) == 0 && st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
-}
-
-static int write_synced(int fd, const char *text)
-{
-	return io_pwrite(fd, text, strlen(text), 0) < 0 || fsync(fd) < 0 ? -1 : 0;
-}
-
-int io_replace_file(int dirfd, const char *path, const char *text, struct err *err)
-{
-	const char *slash = strrchr(path, '/');
-	int dir_len = slash ? (int)(slash - path + 1) : 0;
-	autofree char *aside = NULL;
-	autoclose int fd = -1;
-	struct stat st;
-	uint64_t id;
-
-	if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		if (!S_ISREG(st.st_mode))
-			return err_set(err, ERR_FAILED, "%s is no regular file; it is not replaced",
-				       path);
-		if (io_is_protected(&st))
-			return err_set(err, ERR_FAILED, "%s is the source; it is not replaced",
-				       path);
-	}
-	if (getrandom(&id, sizeof id, 0) != sizeof id)
-		return err_errno(err, ERR_FAILED, "cannot get random bytes");
-	aside = str_format("%.*s.ccsnap-%016llx.tmp", dir_len, path, (unsigned long long)id);
-	if (!aside)
-		return err_nomem(err);
-	fd = openat(dirfd, aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return err_errno(err, ERR_FAILED, "cannot write %s", path);
-	if (write_synced(fd, text) < 0 || renameat(dirfd, aside, dirfd, path) < 0) {
-		err_errno(err, ERR_FAILED, "cannot write %s", path);
-		unlinkat(dirfd, aside, 0);
-		return -1;
-	}
-	return 0;
 }
 
 int io_open_standard_streams(void)

@@ -28,16 +28,15 @@ struct stat;
 void io_protect(const struct stat *st);
 bool io_is_protected(const struct stat *st);
 
+/* The directory part of a path (malloc; "." for none, NULL without memory);
+ * *last points at the rest, inside path.
+ */
+char *io_directory(const char *path, const char **last);
+
 /* Do both name one place: the same last component in the same directory?
  * What is there, if anything, does not matter.
  */
 bool io_is_same_place(const char *a, const char *b);
-
-/* Write text aside, sync, and rename it to path (relative to dirfd), 0600.
- * An existing regular file is replaced unless it is protected, anything else
- * there is refused.
- */
-int io_replace_file(int dirfd, const char *path, const char *text, struct err *err);
 
 /* Make sure that 0, 1 and 2 are open, so that no file of ours gets a number
  * that somebody prints to.

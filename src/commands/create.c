@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "compress/codec.h"
+#include "dest/outfile.h"
 #include "image/image.h"
 #include "options.h"
 #include "plan.h"
@@ -56,24 +57,21 @@ static void report_codec(struct report *r, const struct plan *plan)
 }
 
 /* A report that cannot be written fails the run: say so before it starts. */
-static int check_report_path(const struct options *opt, struct err *err)
+static int check_report_path(const char *path, struct err *err)
 {
-	const char *slash = opt->report ? strrchr(opt->report, '/') : NULL;
-	autofree char *dir = NULL;
+	const char *last;
+	autofree char *dir = io_directory(path, &last);
 	struct stat st;
 
-	if (!opt->report)
-		return 0;
-	dir = slash ? strndup(opt->report, (size_t)(slash - opt->report + 1)) : strdup(".");
 	if (!dir)
 		return err_nomem(err);
-	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0)
-		return err_errno(err, ERR_REFUSED, "cannot write a report to %s", opt->report);
-	if (lstat(opt->report, &st) == 0 && !S_ISREG(st.st_mode))
-		return err_set(err, ERR_REFUSED, "--report: %s is no regular file", opt->report);
-	if (str_ends(opt->report, ".manifest.json"))
-		return err_set(err, ERR_REFUSED, "--report: %s has the name of a manifest",
-			       opt->report);
+	if (faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+		return err_errno(err, ERR_REFUSED, "cannot write a report to %s", path);
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return err_set(err, ERR_REFUSED, "--report: %s is no regular file", path);
+	if (str_ends(last, ".manifest.json") || outfile_name_is_temporary(last))
+		return err_set(err, ERR_REFUSED,
+			       "--report: %s is a name that the store keeps for itself", path);
 	return 0;
 }
 
@@ -84,7 +82,7 @@ static int report_deliver(const struct options *opt, const struct report *r, str
 	int done = json ? 0 : -1;
 
 	if (json && opt->report)
-		done = io_replace_file(AT_FDCWD, opt->report, json, err);
+		done = outfile_replace_path(opt->report, json, err);
 	else if (json && r->image.path)
 		done = snapshot_attach_report(s, json, err);
 	if (done < 0 && r->image.path)
@@ -103,10 +101,11 @@ static void print_json(const struct options *opt, const struct report *r)
 		fputs(json, stdout);
 }
 
-static void print_reader_note(const struct report *r)
+/* Who can read it, where that is not everybody. */
+static void print_readers(const char *label, const struct report *r)
 {
 	if (str_equal(r->image.compression, "zstd"))
-		printf("  read by QEMU 5.1 and later; for older readers: --compression=zlib\n");
+		printf("%sQEMU 5.1 and later; for older readers: --compression=zlib\n", label);
 }
 
 static void print_plan(const struct plan *plan, const struct report *r, const char *destination)
@@ -122,13 +121,15 @@ static void print_plan(const struct plan *plan, const struct report *r, const ch
 		printf(" level %d", plan->level);
 	printf(", clusters of %s, %u threads\n", size_format(plan->cluster_size).text,
 	       plan->threads);
-	print_reader_note(r);
+	print_readers("read by      ", r);
 	printf("to read      %s (the rest is known to be zero)\n",
 	       size_format(r->estimate.mapped_bytes).text);
 	printf("size         about %s, from a sample of %s\n",
 	       size_format(r->estimate.image_bytes).text,
 	       size_format(r->estimate.sampled_bytes).text);
-	printf("free there   %s: %s\n", size_format(r->estimate.free_bytes).text,
+	printf("free there   %s: %s\n",
+	       r->estimate.free_bytes == UINT64_MAX ? "no limit"
+						    : size_format(r->estimate.free_bytes).text,
 	       r->estimate.fits ? "enough"
 	       : r->exit_code	? "not enough"
 				: "perhaps not enough");
@@ -148,7 +149,7 @@ static void print_result(const struct report *r)
 	printf("  created in %.1f s, published in %.1f s\n", r->creation_seconds,
 	       r->upload_seconds);
 	printf("  sha256 %s\n", r->image.digests.sha256);
-	print_reader_note(r);
+	print_readers("  read by ", r);
 }
 
 /* A dry run says what was found out even when it does not fit. */
@@ -197,7 +198,7 @@ static int capture_command(const struct options *opt, const struct plan *plan, s
 	struct report report;
 	int done;
 
-	if (check_report_path(opt, err) < 0)
+	if (opt->report && check_report_path(opt->report, err) < 0)
 		return -1;
 	if (!opt->quiet && !plan->dry_run)
 		progress_style_parse(opt->progress ? opt->progress : "auto", &style);

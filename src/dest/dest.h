@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where an image goes.  The order of calls is check, reserve, publish; close
- * at any point undoes what was not published.
+/* Where an image goes.  The order of calls is tidy, check, reserve, publish; a
+ * dry run only checks.  close at any point undoes what was not published.
  */
 struct dest;
 struct err;
@@ -41,6 +41,11 @@ void image_list_free(struct image_list *list);
 struct dest_ops {
 	const char *name;
 
+	/* Finish or remove what runs that were killed left there, so that also a
+	 * run that is then refused does it.  What cannot be done stays undone.
+	 */
+	void (*tidy)(struct dest *dest);
+
 	/* What would stand in the way?  Before anything is read; changes
 	 * nothing.  need is the expected size of the file.
 	 */
@@ -65,8 +70,13 @@ struct dest_ops {
 
 struct dest {
 	const struct dest_ops *ops;
-	char *name;	     /* for messages: the path or URL of the image to be */
-	uint64_t free_bytes; /* room there, as check() found it */
+	char *name; /* for messages: the path or URL of the image to be */
+
+	/* Room there, as check() found it, whether it then refused or not;
+	 * UINT64_MAX where there is no limit.
+	 */
+	uint64_t free_bytes;
+	bool free_known;
 };
 
 struct dest_config {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/err.h"
+#include "base/io.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "dest/dest.h"
 #include "dest/kinds.h"
@@ -36,13 +38,26 @@ static int check_name(const struct file_dest *f, struct err *err)
 	return outfile_check_name(f->place.dirfd, f->dir, f->place.final, f->existing, err);
 }
 
+static void file_tidy(struct dest *dest)
+{
+	struct file_dest *f = (struct file_dest *)dest;
+	struct err err;
+	autooutfile struct outfile *out = NULL;
+
+	if (open_parent(f, &err) == 0)
+		out = outfile_tidy(&f->place, &err);
+	if (!out)
+		log_debug("not tidied up: %s", err.text);
+}
+
 static int file_check(struct dest *dest, uint64_t need, struct err *err)
 {
 	struct file_dest *f = (struct file_dest *)dest;
 
-	if (open_parent(f, err) < 0 || check_name(f, err) < 0)
+	dest->free_known = false;
+	if (open_parent(f, err) < 0 || dest_check_room(dest, f->place.dirfd, f->dir, need, err) < 0)
 		return -1;
-	return outfile_check_room(f->place.dirfd, f->dir, need, &dest->free_bytes, err);
+	return check_name(f, err);
 }
 
 static int file_reserve(struct dest *dest, int *fd, struct err *err)
@@ -90,6 +105,7 @@ static void file_close(struct dest *dest)
 
 static const struct dest_ops file_ops = {
 	.name = "file",
+	.tidy = file_tidy,
 	.check = file_check,
 	.reserve = file_reserve,
 	.publish = file_publish,
@@ -97,59 +113,71 @@ static const struct dest_ops file_ops = {
 	.close = file_close,
 };
 
-/* The last component of a path to a file that may be there one day. */
+/* --- paths --- */
+
+/* Can a file of ours be called so? */
 static int check_final(const char *path, const char *final, struct err *err)
 {
 	if (!*final || str_equal(final, ".") || str_equal(final, ".."))
-		return err_set(err, ERR_USAGE, "--output='%s' does not name a file", path);
+		return err_set(err, ERR_USAGE, "'%s' does not name a file; give the path of one",
+			       path);
 	if (strlen(final) > NAME_MAX)
-		return err_set(err, ERR_USAGE, "the file name is longer than %d bytes: %s",
-			       NAME_MAX, final);
+		return err_set(err, ERR_USAGE,
+			       "a file's name may be at most %d bytes long, this one has %zu: %s",
+			       NAME_MAX, strlen(final), final);
 	if (outfile_name_is_temporary(final))
 		return err_set(err, ERR_USAGE,
-			       "--output='%s' looks like one of our temporary files; "
+			       "'%s' looks like one of our temporary files, which are swept away; "
 			       "choose another name",
 			       final);
 	return 0;
 }
 
-static char *parent_of(const char *path, const char *final)
+int outfile_replace_path(const char *path, const char *text, struct err *err)
 {
-	size_t len = (size_t)(final - path);
+	struct outfile_place place;
+	autofree char *dir = io_directory(path, &place.final);
+	autoclose int fd = -1;
 
-	if (len == 0)
-		return strdup(".");
-	while (len > 1 && path[len - 1] == '/')
-		len--;
-	return strndup(path, len);
+	if (!dir)
+		return err_nomem(err);
+	if (check_final(path, place.final, err) < 0) {
+		err->kind = ERR_FAILED; /* too late for a usage error, see outfile_replace */
+		return -1;
+	}
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_errno(err, ERR_FAILED, "cannot write %s: cannot open %s", path, dir);
+	place.dirfd = fd;
+	place.dir = dir;
+	place.key = place.final;
+	return outfile_replace(&place, text, err);
 }
 
 struct dest *file_open(const struct dest_config *cfg, const char *rest, struct err *err)
 {
-	const char *slash = strrchr(rest, '/');
-	autodest struct dest *dest = NULL;
-	struct file_dest *f;
+	struct file_dest *f = calloc(1, sizeof *f);
+	autodest struct dest *dest = f ? &f->base : NULL;
 
-	if (check_final(rest, slash ? slash + 1 : rest, err) < 0)
-		return NULL;
-	f = calloc(1, sizeof *f);
 	if (!f) {
 		err_nomem(err);
 		return NULL;
 	}
-	dest = &f->base;
 	dest->ops = &file_ops;
-	dest->name = strdup(rest);
-	f->existing = cfg->overwrite ? OUTFILE_REPLACE : OUTFILE_KEEP;
-	f->wait_seconds = cfg->lock_wait_seconds;
-	f->dir = parent_of(rest, slash ? slash + 1 : rest);
 	f->place.dirfd = -1;
-	f->place.dir = f->dir;
-	if (!dest->name || !f->dir) {
+	dest->name = strdup(rest);
+	f->dir = dest->name ? io_directory(dest->name, &f->place.final) : NULL;
+	if (!f->dir) {
 		err_nomem(err);
 		return NULL;
 	}
-	f->place.final = slash ? dest->name + (slash + 1 - rest) : dest->name;
+	if (check_final(rest, f->place.final, err) < 0) {
+		err_context(err, "--output (or --to=file:)");
+		return NULL;
+	}
+	f->place.dir = f->dir;
 	f->place.key = f->place.final;
+	f->existing = cfg->overwrite ? OUTFILE_REPLACE : OUTFILE_KEEP;
+	f->wait_seconds = cfg->lock_wait_seconds;
 	return steal(&dest);
 }

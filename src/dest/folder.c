@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "base/uuid.h"
 #include "dest/dest.h"
@@ -27,15 +28,16 @@
  * asking.  So that a run may be killed at any instant, publishing goes:
  *
  * A new NAME: manifest, then image.  Killed in between, there is debris and no
- * image; the next run for NAME just works.  Never is there an image in the
- * store without its manifest.
+ * image; the next run for NAME just works, and a list passes over it without a
+ * word.  Never is there an image in the store without its manifest.
  *
  * NAME is replaced (--overwrite): the new manifest is first written aside as
  * the image's note (outfile.h); then the image's rename, the removal of an old
  * image in another format, the note's rename.  Killed before the image's
  * rename, all is as it was.  Killed after it, the old manifest stands beside the
  * new image and the waiting note tells so; the next run for NAME begins by
- * finishing what was begun (settle), with or without --overwrite.  At no time
+ * finishing what was begun (tidy, reserve), with or without --overwrite, and
+ * also when it is then refused; only dry runs leave all as it is.  At no time
  * is NAME without an image.  Readers in between see sizes that differ and skip
  * it.
  */
@@ -65,46 +67,6 @@ static int open_folder(struct folder *f, struct err *err)
 	if (f->is_default)
 		return 1;
 	return err_set(err, ERR_REFUSED, "the folder %s does not exist; create it first", f->path);
-}
-
-static int make_folder(const struct folder *f, struct err *err)
-{
-	autofree char *path = strdup(f->path);
-
-	if (!path)
-		return err_nomem(err);
-	for (char *slash = path; slash;) {
-		slash = strchr(slash + 1, '/');
-		if (slash)
-			*slash = '\0';
-		if (mkdir(path, 0700) < 0 && errno != EEXIST)
-			return err_errno(err, ERR_REFUSED, "cannot create the folder %s", path);
-		if (slash)
-			*slash = '/';
-	}
-	return 0;
-}
-
-/* Of a folder that is still to be made: its nearest ancestor that exists. */
-static int check_ancestor(const struct folder *f, uint64_t need, uint64_t *free_bytes,
-			  struct err *err)
-{
-	autofree char *path = strdup(f->path);
-	autoclose int fd = -1;
-
-	if (!path)
-		return err_nomem(err);
-	while (fd < 0) {
-		char *slash = strrchr(path, '/');
-
-		if (!slash || !path[1])
-			return err_set(err, ERR_REFUSED, "cannot create the folder %s", f->path);
-		slash[slash == path] = '\0';
-		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0 && errno != ENOENT)
-			return err_errno(err, ERR_REFUSED, "cannot open %s", path);
-	}
-	return outfile_check_room(fd, path, need, free_bytes, err);
 }
 
 /* --- what is there --- */
@@ -153,12 +115,17 @@ static int read_manifest(int dirfd, const char *manifest, const char *image_name
 	return 0;
 }
 
-/* 1: a regular file of that name is there, and its size; 0 otherwise. */
+/* 1: a regular file of that name is there, and its size; 0 otherwise, with
+ * errno, which is EINVAL for what is no regular file.
+ */
 static int stat_regular(int dirfd, const char *name, uint64_t *size)
 {
 	struct stat st;
 
-	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	errno = EINVAL;
+	if (!S_ISREG(st.st_mode))
 		return 0;
 	*size = (uint64_t)st.st_size;
 	return 1;
@@ -213,14 +180,23 @@ static int folder_check(struct dest *dest, uint64_t need, struct err *err)
 	struct folder *f = (struct folder *)dest;
 	int rc = open_folder(f, err);
 
+	dest->free_known = false;
 	if (rc > 0)
-		return check_ancestor(f, need, &dest->free_bytes, err);
-	if (rc < 0 || check_names(f, err) < 0)
+		return dest_check_room_above(dest, f->path, need, err);
+	if (rc < 0 || dest_check_room(dest, f->dirfd, f->path, need, err) < 0)
 		return -1;
-	return outfile_check_room(f->dirfd, f->path, need, &dest->free_bytes, err);
+	return check_names(f, err);
 }
 
 /* --- publishing --- */
+
+static void remove_replaced(const struct folder *f, const char *name)
+{
+	struct err err;
+
+	if (outfile_remove(f->dirfd, f->path, name, &err) < 0)
+		log_warn("%s/%s was replaced, but stays: %s", f->path, name, err.text);
+}
 
 /* Before a new manifest takes the old one's place, what belongs to the old one
  * goes: its report, and its image unless that is the new one's, too.
@@ -230,11 +206,9 @@ static void remove_old(const struct folder *f, const char *new_file)
 	struct err ignored;
 	autofree char *old = NULL;
 
-	unlinkat(f->dirfd, f->report, 0);
-	if (find_current(f, &old, &ignored) == 1 && !str_equal(old, new_file) &&
-	    unlinkat(f->dirfd, old, 0) < 0)
-		log_warn("cannot remove %s/%s, which was replaced: %s", f->path, old,
-			 strerror(errno));
+	remove_replaced(f, f->report);
+	if (find_current(f, &old, &ignored) == 1 && !str_equal(old, new_file))
+		remove_replaced(f, old);
 }
 
 /* A note whose image is in place becomes the manifest; one that does not fit
@@ -244,47 +218,73 @@ static int settle_note(const struct folder *f, const char *note, struct err *err
 {
 	struct image_info info;
 	uint64_t size;
-	int rc;
+	int rc = read_manifest(f->dirfd, note, f->image_name, &info, err);
 
-	rc = read_manifest(f->dirfd, note, f->image_name, &info, err);
-	if (rc == 0 && stat_regular(f->dirfd, info.file, &size) && size == info.size) {
+	if (rc < 0 || !stat_regular(f->dirfd, info.file, &size) || size != info.size) {
+		rc = outfile_remove(f->dirfd, f->path, note, err);
+	} else if (outfile_check_name(f->dirfd, f->path, f->manifest, OUTFILE_REPLACE, err) < 0) {
+		rc = -1;
+	} else {
 		remove_old(f, info.file);
 		rc = renameat(f->dirfd, note, f->dirfd, f->manifest);
-	} else {
-		rc = unlinkat(f->dirfd, note, 0);
+		if (rc < 0)
+			err_errno(err, ERR_FAILED, "cannot rename to %s/%s", f->path, f->manifest);
 	}
 	image_info_free(&info);
-	if (rc < 0)
-		return err_errno(err, ERR_FAILED, "cannot tidy up %s/%s", f->path, note);
-	return 0;
+	return rc < 0 ? err_context(err, "cannot finish what a killed run began (%s)", note) : 0;
 }
 
-static int settle(const struct folder *f, struct err *err)
+/* out: holds the key or the directory. */
+static int settle(const struct folder *f, const struct outfile *out, struct err *err)
 {
 	char note[NAME_MAX + 1];
 	int found;
 
-	while ((found = outfile_find_note(f->out, note, err)) == 1)
+	while ((found = outfile_find_note(out, note, err)) == 1)
 		if (settle_note(f, note, err) < 0)
 			return -1;
 	return found;
 }
 
+static struct outfile_place place_of(const struct folder *f, const char *final)
+{
+	return (struct outfile_place){
+		.dirfd = f->dirfd, .dir = f->path, .final = final, .key = f->image_name
+	};
+}
+
+static void folder_tidy(struct dest *dest)
+{
+	struct folder *f = (struct folder *)dest;
+	autooutfile struct outfile *out = NULL;
+	struct outfile_place place;
+	struct err err;
+	int rc = open_folder(f, &err);
+
+	if (rc == 0) {
+		place = place_of(f, f->file);
+		out = outfile_tidy(&place, &err);
+		rc = out ? settle(f, out, &err) : -1;
+	}
+	if (rc < 0)
+		log_debug("not tidied up: %s", err.text);
+}
+
 static int folder_reserve(struct dest *dest, int *fd, struct err *err)
 {
 	struct folder *f = (struct folder *)dest;
-	struct outfile_place place = { .dir = f->path, .final = f->file, .key = f->image_name };
+	struct outfile_place place;
 	int rc = open_folder(f, err);
 
 	if (rc > 0)
-		rc = make_folder(f, err) < 0 ? -1 : open_folder(f, err);
+		rc = dest_make_directory(f->path, err) < 0 ? -1 : open_folder(f, err);
 	if (rc > 0)
 		return err_set(err, ERR_REFUSED, "the folder %s has gone", f->path);
 	if (rc < 0)
 		return -1;
-	place.dirfd = f->dirfd;
+	place = place_of(f, f->file);
 	f->out = outfile_reserve(&place, f->wait_seconds, err);
-	if (!f->out || settle(f, err) < 0 || check_names(f, err) < 0)
+	if (!f->out || settle(f, f->out, err) < 0 || check_names(f, err) < 0)
 		return -1;
 	*fd = outfile_fd(f->out);
 	return 0;
@@ -319,12 +319,14 @@ static int complete_info(const struct folder *f, struct image_info *info, struct
 
 static int publish_new(const struct folder *f, struct err *err)
 {
+	struct err ignored;
+
 	if (outfile_publish_note(f->out, f->manifest, err) < 0)
 		return -1;
 	if (outfile_publish(f->out, f->existing, err) == 0)
 		return 0;
 	if (!outfile_is_published(f->out))
-		unlinkat(f->dirfd, f->manifest, 0);
+		outfile_remove(f->dirfd, f->path, f->manifest, &ignored);
 	return -1;
 }
 
@@ -362,9 +364,7 @@ static int folder_publish(struct dest *dest, struct image_info *info, struct err
 static int folder_attach_report(struct dest *dest, const char *json, struct err *err)
 {
 	struct folder *f = (struct folder *)dest;
-	struct outfile_place place = {
-		.dirfd = f->dirfd, .dir = f->path, .final = f->report, .key = f->image_name
-	};
+	struct outfile_place place = place_of(f, f->report);
 
 	return outfile_replace(&place, json, err);
 }
@@ -387,6 +387,25 @@ static int list_add(struct image_list *list, struct image_info *info, struct err
 	return 0;
 }
 
+/* May the image that a manifest speaks of be shown?  Without an image it is part
+ * of a publish that is under way or was killed, which needs no warning.
+ */
+static bool has_image(const struct folder *f, const char *manifest, const struct image_info *info)
+{
+	uint64_t size;
+
+	if (stat_regular(f->dirfd, info->file, &size)) {
+		if (size == info->size)
+			return true;
+		log_warn("%s/%s: its image %s has another size", f->path, manifest, info->file);
+	} else if (errno == ENOENT) {
+		log_debug("%s/%s: its image %s is not there", f->path, manifest, info->file);
+	} else {
+		log_warn("%s/%s: its image %s is no regular file", f->path, manifest, info->file);
+	}
+	return false;
+}
+
 /* 1: info is an image of the store, 0: it is not (and why was said). */
 static int load(const struct folder *f, const char *manifest, struct image_info *info)
 {
@@ -398,17 +417,17 @@ static int load(const struct folder *f, const char *manifest, struct image_info 
 	memcpy(name, manifest, name_len);
 	name[name_len] = '\0';
 	if (!stat_regular(f->dirfd, manifest, &size)) {
-		log_warn("%s/%s is not a regular file", f->path, manifest);
+		if (errno != ENOENT) /* removed since it was found */
+			log_warn("%s/%s is not a regular file", f->path, manifest);
 		return 0;
 	}
 	if (read_manifest(f->dirfd, manifest, name, info, &err) < 0) {
-		log_warn("%s: %s", f->path, err.text);
+		if (err.sys_errno != ENOENT)
+			log_warn("%s: %s", f->path, err.text);
 		return 0;
 	}
-	if (stat_regular(f->dirfd, info->file, &size) && size == info->size)
+	if (has_image(f, manifest, info))
 		return 1;
-	log_warn("%s/%s: its image %s is missing or has another size", f->path, manifest,
-		 info->file);
 	image_info_free(info);
 	return 0;
 }
@@ -480,6 +499,7 @@ static void folder_close(struct dest *dest)
 
 static const struct dest_ops folder_ops = {
 	.name = "folder",
+	.tidy = folder_tidy,
 	.check = folder_check,
 	.reserve = folder_reserve,
 	.publish = folder_publish,
@@ -491,19 +511,16 @@ static const struct dest_ops folder_ops = {
 /* Names are bytes: what a file name can hold is allowed. */
 static int check_image_name(const char *name, const char *suffix, struct err *err)
 {
-	size_t longest =
-		strlen(suffix) > strlen(MANIFEST_SUFFIX) ? strlen(suffix) : strlen(MANIFEST_SUFFIX);
+	size_t longest = NAME_MAX - MAX(strlen(suffix), strlen(MANIFEST_SUFFIX));
 
-	if (!*name)
-		return err_set(err, ERR_USAGE, "an image's name must not be empty");
-	if (str_equal(name, ".") || str_equal(name, ".."))
-		return err_set(err, ERR_USAGE, "'%s' cannot be an image's name", name);
-	if (strchr(name, '/'))
-		return err_set(err, ERR_USAGE, "an image's name must not hold a slash: '%s'", name);
-	if (strlen(name) > NAME_MAX - longest)
-		return err_set(err, ERR_USAGE, "an image's name must not be longer than %zu bytes",
-			       NAME_MAX - longest);
-	return 0;
+	if (*name && !strchr(name, '/') && !str_equal(name, ".") && !str_equal(name, "..") &&
+	    strlen(name) <= longest)
+		return 0;
+	return err_set(
+		err, ERR_USAGE,
+		"NAME '%s' cannot be an image's name; accepted are 1 to %zu bytes without /, "
+		"not . or ..",
+		name, longest);
 }
 
 static int set_names(struct folder *f, const struct dest_config *cfg, struct err *err)

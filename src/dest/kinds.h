@@ -2,7 +2,11 @@
 #ifndef CCSNAP_KINDS_H
 #define CCSNAP_KINDS_H
 
-/* The constructors behind dest_kinds[]; rest is what follows the colon. */
+#include <stdint.h>
+
+/* The constructors behind dest_kinds[], where rest is what follows the colon,
+ * and what the kinds share.
+ */
 struct dest;
 struct dest_config;
 struct err;
@@ -14,5 +18,17 @@ struct dest *folder_open(const struct dest_config *cfg, const char *rest, struct
 
 /* Just a file. */
 struct dest *file_open(const struct dest_config *cfg, const char *rest, struct err *err);
+
+/* What would stand in the way of need more bytes in this directory: its
+ * permissions, a read-only filesystem, free space and inodes, ulimit -f.
+ * Changes nothing there; sets dest's free_bytes and free_known.
+ */
+int dest_check_room(struct dest *dest, int dirfd, const char *dir, uint64_t need, struct err *err);
+
+/* The same for a directory that is still to be made. */
+int dest_check_room_above(struct dest *dest, const char *dir, uint64_t need, struct err *err);
+
+/* With what is missing above it, each 0700. */
+int dest_make_directory(const char *dir, struct err *err);
 
 #endif

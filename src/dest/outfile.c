@@ -6,7 +6,6 @@
 #include "base/interrupt.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "base/size.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -16,9 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 
 #define TMP_TAIL  ".ccsnap-tmp"
@@ -38,6 +35,7 @@ static const char token_chars[] = "abcdefghijklmnopqrstuvwxyz234567";
 struct outfile {
 	int dirfd; /* the caller's */
 	int fd, note_fd;
+	int lock_fd; /* of outfile_tidy */
 	char *dir, *final;
 	char stem[STEM_MAX + 1];
 	char tmp[NAME_MAX + 1]; /* "": not created, or published */
@@ -112,39 +110,6 @@ static void partner_name(char partner[NAME_MAX + 1], const char *name, const cha
 
 /* --- checks --- */
 
-static int check_space(int dirfd, const char *dir, uint64_t need, uint64_t *free_bytes,
-		       struct err *err)
-{
-	struct statvfs fs;
-
-	if (fstatvfs(dirfd, &fs) < 0)
-		return err_errno(err, ERR_REFUSED, "cannot ask for the free space in %s", dir);
-	/* no blocks at all: a filesystem that does not count (tmpfs without a limit) */
-	*free_bytes = fs.f_blocks ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
-	if (*free_bytes < need)
-		return err_set(err, ERR_REFUSED, "not enough space in %s: %s needed, %s free", dir,
-			       size_format(need).text, size_format(*free_bytes).text);
-	if (fs.f_files > 0 && fs.f_favail == 0)
-		return err_set(err, ERR_REFUSED, "no free inode in the filesystem of %s", dir);
-	return 0;
-}
-
-int outfile_check_room(int dirfd, const char *dir, uint64_t need, uint64_t *free_bytes,
-		       struct err *err)
-{
-	struct rlimit limit;
-
-	if (faccessat(dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-		return err_errno(err, ERR_REFUSED, "cannot write to %s", dir);
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-	    limit.rlim_cur < need)
-		return err_set(
-			err, ERR_REFUSED,
-			"the limit on file sizes (ulimit -f) is too low: %s needed, %s allowed",
-			size_format(need).text, size_format(limit.rlim_cur).text);
-	return check_space(dirfd, dir, need, free_bytes, err);
-}
-
 int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfile_existing existing,
 		       struct err *err)
 {
@@ -164,6 +129,15 @@ int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfil
 	if (existing == OUTFILE_KEEP)
 		return err_set(err, ERR_REFUSED, "%s/%s exists; use --overwrite to replace it", dir,
 			       name);
+	return 0;
+}
+
+int outfile_remove(int dirfd, const char *dir, const char *name, struct err *err)
+{
+	if (outfile_check_name(dirfd, dir, name, OUTFILE_REPLACE, err) < 0)
+		return -1;
+	if (unlinkat(dirfd, name, 0) < 0 && errno != ENOENT)
+		return err_errno(err, ERR_FAILED, "cannot remove %s/%s", dir, name);
 	return 0;
 }
 
@@ -196,12 +170,25 @@ static enum lock_result try_lock(int fd, int operation)
 	return LOCKED;
 }
 
-static int wait_a_little(struct err *err)
+static void pause_a_little(void)
 {
 	static const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 
 	nanosleep(&pause, NULL);
+}
+
+static int wait_a_little(struct err *err)
+{
+	pause_a_little();
 	return interrupt_check(err);
+}
+
+/* For what is to be written also, and just then, when a signal has come. */
+static int wait_undisturbed(struct err *err)
+{
+	(void)err;
+	pause_a_little();
+	return 0;
 }
 
 /* A descriptor of its own that holds the directory's lock until it is closed.
@@ -209,17 +196,17 @@ static int wait_a_little(struct err *err)
  * sees a file that is created but not yet locked.  Where directories have no
  * locks it is a descriptor without: see create_locked.
  */
-static int lock_directory(int dirfd, const char *dir, struct err *err)
+static int lock_directory(const struct outfile *out, int (*wait)(struct err *err), struct err *err)
 {
-	autoclose int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclose int fd = openat(out->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	uint64_t start = clock_ns();
 
 	if (fd < 0)
-		return err_errno(err, ERR_FAILED, "cannot open %s", dir);
+		return err_errno(err, ERR_FAILED, "cannot open %s", out->dir);
 	while (try_lock(fd, LOCK_EX) == LOCK_HELD) {
 		if (clock_seconds_since(start) > DIR_LOCK_SECONDS)
-			return err_set(err, ERR_BUSY, "%s is locked by another program", dir);
-		if (wait_a_little(err) < 0)
+			return err_set(err, ERR_BUSY, "%s is locked by another program", out->dir);
+		if (wait(err) < 0)
 			return -1;
 	}
 	return steal_fd(&fd);
@@ -231,7 +218,8 @@ static int lock_directory(int dirfd, const char *dir, struct err *err)
 enum life { LIFE_FOREIGN, LIFE_HELD, LIFE_DEAD };
 
 /* By a shared lock, so that two who ask do not take each other for the owner.
- * Looked at first, because opening a device can already do something.
+ * Looked at first, because opening a device can already do something.  A source
+ * may have such a name, too: somebody saves what a killed run had made.
  */
 static enum life life_of(int dirfd, const char *name)
 {
@@ -239,7 +227,7 @@ static enum life life_of(int dirfd, const char *name)
 	struct stat st;
 
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-	    st.st_uid != geteuid())
+	    st.st_uid != geteuid() || io_is_protected(&st))
 		return LIFE_FOREIGN;
 	fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	switch (fd < 0 ? LOCK_NONE : try_lock(fd, LOCK_SH)) {
@@ -254,31 +242,38 @@ static enum life life_of(int dirfd, const char *name)
 }
 
 /* The note first: left alone it would say that its file is published. */
-static void remove_leftover(int dirfd, const char *name)
+static void remove_leftover(const struct outfile *out, const char *name)
 {
 	char note[NAME_MAX + 1];
+	struct err err;
 
 	partner_name(note, name, TMP_TAIL, NOTE_TAIL);
-	unlinkat(dirfd, note, 0);
-	if (unlinkat(dirfd, name, 0) == 0)
+	if (outfile_remove(out->dirfd, out->dir, note, &err) < 0 ||
+	    outfile_remove(out->dirfd, out->dir, name, &err) < 0)
+		log_debug("%s", err.text);
+	else
 		log_debug("removed %s, left by a run that was killed", name);
 }
 
-static bool sweep_one(const struct outfile *out, const char *name)
+/* Whose leftovers? */
+enum sweep { SWEEP_ALL, SWEEP_OWN };
+
+static bool sweep_one(const struct outfile *out, const char *name, enum sweep whose)
 {
 	bool tmp = stem_length(name, TMP_TAIL) > 0;
 	bool ours = has_stem(name, tmp ? TMP_TAIL : NOTE_TAIL, out->stem);
-	enum life life = tmp || ours ? life_of(out->dirfd, name) : LIFE_FOREIGN;
+	bool look = ours || (tmp && whose == SWEEP_ALL);
+	enum life life = look ? life_of(out->dirfd, name) : LIFE_FOREIGN;
 
 	if (tmp && life == LIFE_DEAD)
-		remove_leftover(out->dirfd, name);
+		remove_leftover(out, name);
 	return ours && life == LIFE_HELD;
 }
 
 /* Remove what dead runs left; 1 when our key is held by a live one, 0, or -1.
  * A note without its file stays: see outfile_find_note.
  */
-static int sweep(const struct outfile *out, struct err *err)
+static int sweep(const struct outfile *out, enum sweep whose, struct err *err)
 {
 	autodir DIR *entries = outfile_open_dir(out->dirfd, out->dir, err);
 	struct dirent *entry;
@@ -287,7 +282,7 @@ static int sweep(const struct outfile *out, struct err *err)
 	if (!entries)
 		return -1;
 	while (errno = 0, (entry = readdir(entries)))
-		held |= sweep_one(out, entry->d_name);
+		held |= sweep_one(out, entry->d_name, whose);
 	return errno ? err_errno(err, ERR_FAILED, "cannot read %s", out->dir) : held;
 }
 
@@ -316,8 +311,8 @@ static int create_locked(const struct outfile *out, const char *name, struct err
 	struct stat st;
 
 	if (fd < 0)
-		return err_errno(err, errno == EROFS || errno == EACCES ? ERR_REFUSED : ERR_FAILED,
-				 "cannot create a file in %s", out->dir);
+		return err_errno(err, ERR_FAILED, "cannot create %s/%s under a temporary name",
+				 out->dir, out->final);
 	lock = lock_patiently(fd);
 	if (lock == LOCK_NONE && name == out->tmp)
 		log_note("%s has no file locks: two runs for the same name are told apart only "
@@ -351,10 +346,14 @@ static int create_tmp(struct outfile *out, struct err *err)
 /* 0: created, 1: another run holds the key, -1. */
 static int try_reserve(struct outfile *out, struct err *err)
 {
-	autoclose int lock = lock_directory(out->dirfd, out->dir, err);
-	int held = lock < 0 ? -1 : sweep(out, err);
+	autoclose int lock = lock_directory(out, wait_a_little, err);
+	int held = lock < 0 ? -1 : sweep(out, SWEEP_ALL, err);
 
-	return held != 0 ? held : create_tmp(out, err);
+	if (held != 0 || create_tmp(out, err) == 0)
+		return held;
+	if (err->kind == ERR_FAILED)
+		err->kind = ERR_REFUSED; /* nothing was done yet */
+	return -1;
 }
 
 static struct outfile *outfile_new(const struct outfile_place *place, struct err *err)
@@ -366,7 +365,7 @@ static struct outfile *outfile_new(const struct outfile_place *place, struct err
 		return NULL;
 	}
 	out->dirfd = place->dirfd;
-	out->fd = out->note_fd = -1;
+	out->fd = out->note_fd = out->lock_fd = -1;
 	out->dir = strdup(place->dir);
 	out->final = strdup(place->final);
 	make_stem(out->stem, place->key);
@@ -376,6 +375,26 @@ static struct outfile *outfile_new(const struct outfile_place *place, struct err
 		return NULL;
 	}
 	return out;
+}
+
+static void set_busy(const struct outfile *out, struct err *err)
+{
+	err_set(err, ERR_BUSY, "another run is making %s/%s; wait for it with --lock-wait",
+		out->dir, out->final);
+}
+
+struct outfile *outfile_tidy(const struct outfile_place *place, struct err *err)
+{
+	autooutfile struct outfile *out = outfile_new(place, err);
+	int held;
+
+	if (!out)
+		return NULL;
+	out->lock_fd = lock_directory(out, wait_a_little, err);
+	held = out->lock_fd < 0 ? -1 : sweep(out, SWEEP_ALL, err);
+	if (held > 0)
+		set_busy(out, err);
+	return held == 0 ? steal(&out) : NULL;
 }
 
 struct outfile *outfile_reserve(const struct outfile_place *place, unsigned wait_seconds,
@@ -389,9 +408,7 @@ struct outfile *outfile_reserve(const struct outfile_place *place, unsigned wait
 		if (rc < 0)
 			return NULL;
 		if (clock_seconds_since(start) >= wait_seconds) {
-			err_set(err, ERR_BUSY,
-				"another run is making %s/%s; wait for it with --lock-wait",
-				place->dir, place->final);
+			set_busy(out, err);
 			return NULL;
 		}
 		if (wait_a_little(err) < 0)
@@ -407,17 +424,27 @@ int outfile_fd(const struct outfile *out)
 
 /* --- publishing --- */
 
-static int write_synced(int fd, const char *text)
+/* Whoever looks where we were told to put it must find it there. */
+static int check_still_there(const struct outfile *out, struct err *err)
 {
-	return io_pwrite(fd, text, strlen(text), 0) < 0 ? -1 : fsync(fd);
+	struct stat held, named;
+
+	if (fstat(out->dirfd, &held) == 0 && stat(out->dir, &named) == 0 &&
+	    held.st_dev == named.st_dev && held.st_ino == named.st_ino)
+		return 0;
+	return err_set(err, ERR_FAILED,
+		       "%s was moved, replaced or unmounted meanwhile; %s was not put there",
+		       out->dir, out->final);
 }
 
 int outfile_write_note(struct outfile *out, const char *text, struct err *err)
 {
+	if (check_still_there(out, err) < 0)
+		return -1;
 	out->note_fd = create_locked(out, out->note, err);
 	if (out->note_fd < 0)
 		return -1;
-	if (write_synced(out->note_fd, text) < 0)
+	if (io_pwrite(out->note_fd, text, strlen(text), 0) < 0 || fsync(out->note_fd) < 0)
 		return err_errno(err, ERR_FAILED, "cannot write what goes with %s/%s", out->dir,
 				 out->final);
 	return 0;
@@ -462,7 +489,8 @@ int outfile_publish(struct outfile *out, enum outfile_existing existing, struct 
 
 	if (fsync(out->fd) < 0)
 		return err_errno(err, ERR_FAILED, "cannot write %s/%s", out->dir, out->final);
-	if (outfile_check_name(out->dirfd, out->dir, out->final, existing, err) < 0)
+	if (check_still_there(out, err) < 0 ||
+	    outfile_check_name(out->dirfd, out->dir, out->final, existing, err) < 0)
 		return -1;
 	if (existing == OUTFILE_REPLACE)
 		rc = renameat(out->dirfd, out->tmp, out->dirfd, out->final);
@@ -492,16 +520,28 @@ int outfile_is_published(const struct outfile *out)
 	return !out->tmp[0];
 }
 
+static int replace(struct outfile *out, const char *text, struct err *err)
+{
+	autoclose int lock = lock_directory(out, wait_undisturbed, err);
+
+	if (lock < 0 || sweep(out, SWEEP_OWN, err) < 0 || create_tmp(out, err) < 0)
+		return -1;
+	if (io_pwrite(out->fd, text, strlen(text), 0) < 0)
+		return err_errno(err, ERR_FAILED, "cannot write %s/%s", out->dir, out->final);
+	return outfile_publish(out, OUTFILE_REPLACE, err);
+}
+
 int outfile_replace(const struct outfile_place *place, const char *text, struct err *err)
 {
 	autooutfile struct outfile *out = outfile_new(place, err);
-	autoclose int lock = out ? lock_directory(out->dirfd, out->dir, err) : -1;
 
-	if (lock < 0 || create_tmp(out, err) < 0)
+	if (!out)
 		return -1;
-	if (write_synced(out->fd, text) < 0)
-		return err_errno(err, ERR_FAILED, "cannot write %s/%s", out->dir, out->final);
-	return outfile_publish(out, OUTFILE_REPLACE, err);
+	if (outfile_check_name(out->dirfd, out->dir, out->final, OUTFILE_REPLACE, err) == 0 &&
+	    replace(out, text, err) == 0)
+		return 0;
+	err->kind = ERR_FAILED; /* whatever it was, it comes too late to refuse the run */
+	return -1;
 }
 
 static bool note_is_orphan(const struct outfile *out, const char *name)
@@ -537,14 +577,16 @@ void outfile_close(struct outfile *out)
 {
 	if (!out)
 		return;
-	if (out->tmp[0]) {
+	if (out->tmp[0] && out->note_fd >= 0)
 		unlinkat(out->dirfd, out->note, 0);
+	if (out->tmp[0])
 		unlinkat(out->dirfd, out->tmp, 0);
-	}
 	if (out->note_fd >= 0)
 		close(out->note_fd);
 	if (out->fd >= 0)
 		close(out->fd);
+	if (out->lock_fd >= 0)
+		close(out->lock_fd);
 	free(out->dir);
 	free(out->final);
 	free(out);

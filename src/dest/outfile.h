@@ -38,32 +38,26 @@ struct outfile_place {
 	const char *key;
 };
 
-/* What would stand in the way of need more bytes in this directory: its
- * permissions, a read-only filesystem, free space and inodes, ulimit -f.
- * Changes nothing.  free_bytes is set whenever it could be asked for,
- * UINT64_MAX where there is no limit.
- */
-int outfile_check_room(int dirfd, const char *dir, uint64_t need, uint64_t *free_bytes,
-		       struct err *err);
-
 /* Nothing at name, or a regular file and leave to replace it; whatever else
- * is there is refused.  Changes nothing.
+ * is there is refused, and so is a source.  Changes nothing.
  */
 int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfile_existing existing,
 		       struct err *err);
 
+/* What outfile_check_name would let us replace goes; nothing there is fine. */
+int outfile_remove(int dirfd, const char *dir, const char *name, struct err *err);
+
 /* The directory's entries, from the first on. */
 DIR *outfile_open_dir(int dirfd, const char *dir, struct err *err);
 
-static inline void dir_cleanup(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-#define autodir CLEANUP(dir_cleanup)
-
 /* A name that looks like one of our temporary ones would be swept away. */
 int outfile_name_is_temporary(const char *name);
+
+/* Sweep the directory.  What comes back has no file, only the directory's lock:
+ * for outfile_find_note and outfile_close.  NULL with ERR_BUSY when a run has
+ * the key.
+ */
+struct outfile *outfile_tidy(const struct outfile_place *place, struct err *err);
 
 /* Sweep the directory, wait for another run with this key to end (ERR_BUSY
  * after wait_seconds), and create the file, 0600.
@@ -75,7 +69,9 @@ int outfile_fd(const struct outfile *out); /* closed by outfile_close */
 
 int outfile_write_note(struct outfile *out, const char *text, struct err *err);
 
-/* Sync the file and give it its name. */
+/* Sync the file and give it its name, unless the directory is no longer where
+ * it was (ERR_FAILED).
+ */
 int outfile_publish(struct outfile *out, enum outfile_existing existing, struct err *err);
 
 /* Give the note its name, in place of what regular file is there. */
@@ -84,9 +80,13 @@ int outfile_publish_note(struct outfile *out, const char *name, struct err *err)
 int outfile_is_published(const struct outfile *out);
 
 /* A small text at a name, in one step, in place of what regular file is there.
- * Waits for nobody but the directory's lock.
+ * Waits for nobody but the directory's lock, also after a signal; sweeps only
+ * what this name left.  Its errors are ERR_FAILED.
  */
 int outfile_replace(const struct outfile_place *place, const char *text, struct err *err);
+
+/* The same for a path (in file.c, where paths are taken apart). */
+int outfile_replace_path(const char *path, const char *text, struct err *err);
 
 /* The (temporary) name of a note that waits to be published and whose run is
  * dead: 1 when there is one, 0, or -1.  Call it while holding the key.

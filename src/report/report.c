@@ -237,7 +237,8 @@ static json_t *estimate(const struct report *r)
 	bad |= put(o, "sampled_bytes", integer(r->estimate.sampled_bytes));
 	bad |= put(o, "image_bytes",
 		   integer_or_null(r->estimate.image_bytes, r->estimate.sampled_bytes > 0));
-	bad |= put(o, "free_bytes", integer(r->estimate.free_bytes));
+	bad |= put(o, "free_bytes",
+		   integer_or_null(r->estimate.free_bytes, r->estimate.free_bytes != UINT64_MAX));
 	bad |= put(o, "fits", json_boolean(r->estimate.fits));
 	return finish(o, bad);
 }

@@ -89,7 +89,8 @@ struct report {
 
 	struct {
 		bool ran;
-		uint64_t mapped_bytes, sampled_bytes, image_bytes, free_bytes;
+		uint64_t mapped_bytes, sampled_bytes, image_bytes;
+		uint64_t free_bytes; /* UINT64_MAX: no limit is known */
 		bool fits;
 	} estimate;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "source/inuse.h"
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/size.h"
@@ -234,14 +235,6 @@ static int open_sysfs(dev_t dev)
 	snprintf(path, sizeof path, "/sys/dev/block/%u:%u", major(dev), minor(dev));
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
-
-static void close_dir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
-#define autodir CLEANUP(close_dir)
 
 static DIR *open_dir_at(int dir, const char *path)
 {

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "base/uuid.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -132,35 +128,6 @@ static void long_messages_are_cut_not_overrun(void **state)
 	assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
-static void files_are_replaced_whole_and_private(void **state)
-{
-	char dir[] = "/tmp/ccsnap-test-XXXXXX";
-	struct err err;
-	struct stat st;
-	size_t len;
-	char *text;
-	int fd;
-
-	(void)state;
-	assert_non_null(mkdtemp(dir));
-	fd = open(dir, O_RDONLY | O_DIRECTORY);
-	assert_int_equal(io_replace_file(fd, "f", "one\n", &err), 0);
-	assert_int_equal(io_replace_file(fd, "f", "two\n", &err), 0);
-	text = io_read_file(fd, "f", 100, &len, &err);
-	assert_string_equal(text, "two\n");
-	assert_int_equal(len, 4);
-	free(text);
-	assert_null(io_read_file(fd, "f", 3, NULL, &err));
-	assert_int_equal(fstatat(fd, "f", &st, 0), 0);
-	assert_int_equal(st.st_mode & 0777, 0600);
-	assert_int_equal(symlinkat("f", fd, "link"), 0);
-	assert_int_equal(io_replace_file(fd, "link", "x", &err), -1);
-	unlinkat(fd, "link", 0);
-	unlinkat(fd, "f", 0);
-	close(fd);
-	assert_int_equal(rmdir(dir), 0); /* and nothing else was left there */
-}
-
 static void uuids_are_version_4_and_differ(void **state)
 {
 	struct uuid_text a, b;
@@ -194,7 +161,6 @@ int main(void)
 		cmocka_unit_test(messages_cannot_steer_a_terminal),
 		cmocka_unit_test(errors_say_where_and_map_to_exit_codes),
 		cmocka_unit_test(long_messages_are_cut_not_overrun),
-		cmocka_unit_test(files_are_replaced_whole_and_private),
 		cmocka_unit_test(uuids_are_version_4_and_differ),
 		cmocka_unit_test(times_are_rfc3339),
 	};

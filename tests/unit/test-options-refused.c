@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "options-kit.h"
 
+#include "option_table.h"
+
 static void each_wrong_command_line_is_one_line_that_names_the_option(void **state)
 {
 	static const struct {
@@ -14,13 +16,15 @@ static void each_wrong_command_line_is_one_line_that_names_the_option(void **sta
 		{ { "-s" }, { "-s", "DISK" } },
 		{ { "--source" }, { "--source", "DISK" } },
 		{ { "-s", "a", "b", "c" }, { "'c'", "[NAME]" } },
-		{ { "-s", "a", "" }, { "''", "[NAME]" } },
+		{ { "-s", "a", "" }, { "NAME", "empty", "241" } },
 		{ { "verify" }, { "verify", "IMAGE" } },
 		{ { "verify", "a", "b" }, { "'b'", "IMAGE" } },
-		{ { "verify", "" }, { "''", "IMAGE" } },
+		{ { "verify", "" }, { "IMAGE", "empty", "path" } },
 		{ { "convert" }, { "convert", "IN OUT" } },
 		{ { "convert", "a" }, { "convert", "IN OUT" } },
 		{ { "convert", "a", "b", "c" }, { "'c'", "IN OUT" } },
+		{ { "convert", "", "b" }, { "IN:", "empty", "path" } },
+		{ { "convert", "a", "" }, { "OUT:", "empty", "path" } },
 		{ { "list", "x" }, { "'x'", "list" } },
 		{ { "-v", "list" }, { "'list'", "ccsnap list", "ccsnap create" } },
 		{ { "-s", "x", "verify" }, { "'verify'", "ccsnap create" } },
@@ -51,6 +55,20 @@ static void each_wrong_command_line_is_one_line_that_names_the_option(void **sta
 		{ { "convert", "a", "b", "--output=x" }, { "--output", "ccsnap convert" } },
 		{ { "-s", "x", "--against=y" }, { "--against", "ccsnap verify" } },
 		{ { "-s", "x", "--manifest=y" }, { "--manifest", "ccsnap verify" } },
+
+		/* names */
+		{ { "-sx", "a/b" }, { "NAME", "'a/b'", "without /" } },
+		{ { "-sx", "/" }, { "NAME", "'/'", "without /" } },
+		{ { "-sx", "." }, { "NAME", "'.'", "not . or .." } },
+		{ { "create", "-sx", ".." }, { "NAME", "'..'", "not . or .." } },
+		{ { "-sx", "--output=y", "a/b" }, { "NAME", "'a/b'", "without /" } },
+		{ { "-sx", "--output=y/" }, { "--output", "'y/'", "path of a file" } },
+		{ { "-sx", "--output=/" }, { "--output", "'/'", "path of a file" } },
+		{ { "-sx", "--output", "." }, { "--output", "'.'", "path of a file" } },
+		{ { "-sx", "--output=a/.." }, { "--output", "'a/..'", "path of a file" } },
+		{ { "-sx", "--report=y/" }, { "--report", "'y/'", "path of a file" } },
+		{ { "convert", "a.raw", "b/" }, { "OUT", "'b/'", "path of a file" } },
+		{ { "convert", "a.raw", ".." }, { "OUT", "'..'", "path of a file" } },
 
 		/* values */
 		{ { "--source=" }, { "--source", "empty", "path" } },
@@ -131,7 +149,7 @@ static void each_wrong_command_line_is_one_line_that_names_the_option(void **sta
 		{ { "verify", "x", "--allow-backing" }, { "--allow-backing", "--against" } },
 		{ { "convert", "a.raw", "b.raw", "--compression=zstd" },
 		  { "--compression", "'zstd'", "--format=raw", "none" } },
-		{ { "convert", "a.raw", "b.vmdk" }, { "b.vmdk", "'vmdk'", "qcow2, raw" } },
+		{ { "convert", "a.raw", "b.vmdk" }, { "OUT", "b.vmdk", "'vmdk'", "qcow2, raw" } },
 		{ { "-sx", "--config=/nonexistent/x" }, { "--config", "/nonexistent/x" } },
 		{ { "-sx", "--config", "/" }, { "--config", "/" } },
 	};
@@ -162,11 +180,56 @@ static void a_long_wrong_value_leaves_room_for_what_is_accepted(void **state)
 	assert_refused(WORDS("list", value + 2), REFUSED("'xxx", "list"));
 }
 
+/* NAME.manifest.json has to be a file's name. */
+static void a_name_too_long_is_refused_by_its_argument(void **state)
+{
+	char name[300], path[310];
+	struct options opt;
+
+	(void)state;
+	memset(name, 'x', sizeof name);
+	name[242] = '\0';
+	assert_refused(WORDS("-sx", name), REFUSED("NAME", "xxx...", "at most 241 bytes"));
+	name[241] = '\0';
+	parse_ok(&opt, WORDS("-sx", name));
+	options_free(&opt);
+
+	memset(name, 'x', sizeof name);
+	name[256] = '\0';
+	snprintf(path, sizeof path, "a/%s", name);
+	assert_refused(WORDS("-sx", "--output", path), REFUSED("--output", "at most 255 bytes"));
+	assert_refused(WORDS("convert", "a.raw", path), REFUSED("OUT", "at most 255 bytes"));
+	path[2 + 255] = '\0';
+	parse_ok(&opt, WORDS("-sx", "--output", path));
+	options_free(&opt);
+}
+
+static void a_missing_value_is_told_with_what_is_accepted(void **state)
+{
+	(void)state;
+	for (const struct option_def *def = option_table; def->name; def++) {
+		autofree char *word = str_format("--%s", def->name);
+		char accepted[256];
+
+		if (!def->arg)
+			continue;
+		option_accepted(def, accepted, sizeof accepted);
+		assert_true(strlen(accepted) > 3);
+		for (const struct command *c = commands; c->name; c++)
+			if (c->bit & def->commands)
+				assert_refused(WORDS((char *)c->name, word),
+					       REFUSED(word, def->arg, accepted));
+	}
+	assert_refused(WORDS("-sx", "--level"), REFUSED("zstd 1 to 19", "zlib 1 to 9"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_wrong_command_line_is_one_line_that_names_the_option),
 		cmocka_unit_test(a_long_wrong_value_leaves_room_for_what_is_accepted),
+		cmocka_unit_test(a_name_too_long_is_refused_by_its_argument),
+		cmocka_unit_test(a_missing_value_is_told_with_what_is_accepted),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -168,7 +168,150 @@ static void names_of_convert_say_the_formats(void **state)
 	options_free(&opt);
 }
 
+/* A use of the option that its command alone would accept. */
+static char *use_of(const struct option_def *def, const char *value)
+{
+	return value ? str_format("--%s=%s", def->name, value) : str_format("--%s", def->name);
+}
+
+/* What each command needs besides: the disk, its arguments. */
+static void parse_with(const struct command *c, char *one, char *two, struct err *err)
+{
+	struct options opt;
+
+	if (str_equal(c->name, "create"))
+		parse(&opt, WORDS("create", "-sx", one, two), err);
+	else if (str_equal(c->name, "verify"))
+		parse(&opt, WORDS("verify", "i.qcow2", "--against=x", one, two), err);
+	else if (str_equal(c->name, "convert"))
+		parse(&opt, WORDS("convert", "i", "o", "--source-format=qcow2", one, two), err);
+	else
+		parse(&opt, WORDS((char *)c->name, one, two), err);
+	if (err->kind == ERR_NONE)
+		options_free(&opt);
+}
+
+static void every_choice_of_every_option_works_for_every_command(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++) {
+		for (const struct option_def *def = option_table; def->name; def++) {
+			if (!(def->commands & c->bit) || !def->choice)
+				continue;
+			for (size_t i = 0; def->choice(i); i++) {
+				autofree char *use = use_of(def, def->choice(i));
+				struct err err;
+
+				parse_with(c, use, NULL, &err);
+				if (err.kind != ERR_NONE)
+					fail_msg("%s %s: %s", c->name, use, err.text);
+			}
+		}
+	}
+}
+
+/* Some value for each type of option. */
+static const char *sample(const struct option_def *def, size_t i)
+{
+	static const char *const values[] = {
+		"k=v", "folder:x", "1", "9", "64K", "f.raw", "f.vmdk"
+	};
+
+	if (def->choice)
+		return def->choice(i);
+	if (!def->arg)
+		return NULL;
+	return i < sizeof values / sizeof *values ? values[i] : NULL;
+}
+
+static void any_two_options_are_accepted_or_refused_in_one_line(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++) {
+		for (const struct option_def *a = option_table; a->name; a++) {
+			for (const struct option_def *b = option_table; b->name; b++) {
+				size_t i = 0, k = 0;
+
+				if (!(a->commands & c->bit) || !(b->commands & c->bit))
+					continue;
+				do {
+					autofree char *one = use_of(a, sample(a, i));
+					autofree char *two = use_of(b, sample(b, k));
+					struct err err;
+
+					parse_with(c, one, two, &err);
+					if (err.kind != ERR_NONE)
+						assert_int_equal(err.kind, ERR_USAGE);
+					assert_null(strchr(err.text, '\n'));
+					if (!sample(b, ++k)) {
+						k = 0;
+						i++;
+					}
+				} while (sample(a, i));
+			}
+		}
+	}
+}
+
+static void what_makes_an_image_can_wait_for_its_name(void **state)
+{
+	struct options opt;
+
+	(void)state;
+	parse_ok(&opt, WORDS("convert", "a.qcow2", "b.qcow2", "--lock-wait=60"));
+	assert_int_equal(opt.lock_wait, 60);
+	options_free(&opt);
+}
+
+/* A file speaks of the disks to be captured: not of a disk to compare with, and
+ * not of an image from elsewhere.
+ */
+static void a_file_says_nothing_about_other_disks_than_the_captured(void **state)
+{
+	struct options opt;
+	struct err err;
+
+	(void)state;
+	write_config("source-format = qcow2\nallow-backing = yes\nformat = raw\n");
+	parse_ok(&opt, WORDS("-sx", "--config", config));
+	assert_string_equal(opt.source_format, "qcow2");
+	assert_true(opt.allow_backing);
+	options_free(&opt);
+
+	parse_ok(&opt, WORDS("verify", "i.qcow2", "--against=x", "--config", config));
+	assert_null(opt.format);
+	assert_null(opt.source_format);
+	assert_false(opt.allow_backing);
+	options_free(&opt);
+
+	parse_ok(&opt, WORDS("convert", "i", "o", "--config", config));
+	assert_null(opt.source_format);
+	assert_false(opt.allow_backing);
+	assert_string_equal(opt.format, "raw");
+	options_free(&opt);
+
+	write_config("source-format = qcow\n");
+	assert_int_equal(parse(&opt, WORDS("verify", "i.qcow2", "--config", config), &err), -1);
+	assert_non_null(strstr(err.text, "raw, qcow2"));
+}
+
 /* --- the table --- */
+
+static void every_argument_has_its_row(void **state)
+{
+	(void)state;
+	for (const struct command *c = commands; c->name; c++) {
+		int rows = 0;
+
+		for (const struct argument_def *def = argument_table; def->name; def++) {
+			if (def->command != c->bit)
+				continue;
+			assert_int_equal(def->index, rows++);
+			assert_non_null(strstr(c->args, def->name));
+		}
+		assert_int_equal(rows, c->args_max);
+	}
+}
 
 static void the_table_holds_together(void **state)
 {
@@ -261,6 +404,11 @@ int main(void)
 		cmocka_unit_test(what_nobody_says_has_its_default),
 		cmocka_unit_test(help_needs_nothing_else),
 		cmocka_unit_test(names_of_convert_say_the_formats),
+		cmocka_unit_test(every_choice_of_every_option_works_for_every_command),
+		cmocka_unit_test(any_two_options_are_accepted_or_refused_in_one_line),
+		cmocka_unit_test(what_makes_an_image_can_wait_for_its_name),
+		cmocka_unit_test(a_file_says_nothing_about_other_disks_than_the_captured),
+		cmocka_unit_test(every_argument_has_its_row),
 		cmocka_unit_test(the_table_holds_together),
 		cmocka_unit_test(help_names_every_option_in_lines_that_fit),
 		cmocka_unit_test(completion_names_every_option),
