@@ -117,22 +117,32 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* To a number from floor on. */
+static int move_up(int fd, int floor)
+{
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, floor);
+
+	if (moved < 0 && errno == EINVAL)
+		errno = EMFILE; /* floor is behind the last one that ulimit -n allows */
+	return moved;
+}
+
 /* Put the descriptors where the program expects them.  All of them go out of
  * the way first, so that none is overwritten before it was moved.
  */
 static int place_descriptors(struct launch *launch)
 {
 	int count = (int)launch->cfg->fd_count, floor = FIRST_FD + count;
-	int report = fcntl(launch->report, F_DUPFD_CLOEXEC, floor);
+	int report = move_up(launch->report, floor);
 
 	if (report < 0)
 		return -1; /* told through the old one, which is still there */
 	launch->report = report;
 	for (int i = 0; i < 3; i++)
-		if ((launch->std[i] = fcntl(launch->std[i], F_DUPFD_CLOEXEC, floor)) < 0)
+		if ((launch->std[i] = move_up(launch->std[i], floor)) < 0)
 			return -1;
 	for (int i = 0; i < count; i++)
-		if ((launch->moved[i] = fcntl(launch->cfg->fds[i], F_DUPFD_CLOEXEC, floor)) < 0)
+		if ((launch->moved[i] = move_up(launch->cfg->fds[i], floor)) < 0)
 			return -1;
 	for (int i = 0; i < 3; i++)
 		if (dup2(launch->std[i], i) < 0)

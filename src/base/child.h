@@ -11,8 +11,8 @@ struct stat;
 /* A helper program: started without a shell, stdin and stdout on /dev/null
  * (or a pipe of ours), stderr kept for the error message, killed when we die
  * however that happens.  Of our environment, which may hold passwords, it gets
- * PATH and the like only.  Start it from the main thread: the kernel ties the
- * death signal to the thread that forked.
+ * PATH and the like only.  Start it from a thread that outlives it: the kernel
+ * ties the death signal to the thread that forked.
  */
 struct child;
 

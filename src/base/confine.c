@@ -20,7 +20,7 @@
  * (rename, truncate, ioctl) needs a file that is open for writing or a
  * directory that can be changed, or is needed on block devices.
  */
-#define HANDLED ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
+#define HANDLED	    ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
 #define FILE_RIGHTS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE)
 #define DIR_RIGHTS  (FILE_RIGHTS | LANDLOCK_ACCESS_FS_READ_DIR)
 
@@ -49,14 +49,14 @@ static int allow(int rules, int fd, uint64_t rights, struct err *err)
 	return 0;
 }
 
-static int allow_path(int rules, const char *path, struct err *err)
+static int allow_path(int rules, const char *path, uint64_t more, struct err *err)
 {
 	autoclose int fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return 0; /* not on this system */
-	return allow(rules, fd, S_ISDIR(st.st_mode) ? DIR_RIGHTS : FILE_RIGHTS, err);
+	return allow(rules, fd, (S_ISDIR(st.st_mode) ? DIR_RIGHTS : FILE_RIGHTS) | more, err);
 }
 
 int confine_prepare(const struct confine_config *cfg, int *rules, struct err *err)
@@ -67,10 +67,12 @@ int confine_prepare(const struct confine_config *cfg, int *rules, struct err *er
 	*rules = CONFINE_NONE;
 	if (fd < 0)
 		return 0;
+	if (allow_path(fd, "/dev/null", LANDLOCK_ACCESS_FS_WRITE_FILE, err) < 0)
+		return -1;
 	for (const char *const *path = cfg->readable; *path; path++)
-		if (allow_path(fd, *path, err) < 0)
+		if (allow_path(fd, *path, 0, err) < 0)
 			return -1;
-	if (cfg->program && allow_path(fd, cfg->program, err) < 0)
+	if (cfg->program && allow_path(fd, cfg->program, 0, err) < 0)
 		return -1;
 	for (size_t i = 0; i < cfg->fd_count; i++)
 		if (allow(fd, cfg->fds[i], LANDLOCK_ACCESS_FS_READ_FILE, err) < 0)

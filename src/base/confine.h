@@ -24,8 +24,8 @@ struct confine_config {
 int confine_prepare(const struct confine_config *cfg, int *rules, struct err *err);
 
 /* Enter it, for good: to be called between fork and exec, does nothing that is
- * forbidden there.  No file can be opened for writing, nor a directory be
- * changed; programs get no more rights by being executed.  Without rules, what
+ * forbidden there.  No file but /dev/null can be opened for writing, nor a
+ * directory be changed; programs get no more rights by being executed.  Without rules, what
  * the kernel has besides Landlock is still used.  -1 with errno.
  */
 int confine_enter(int rules);

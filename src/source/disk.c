@@ -2,7 +2,7 @@
 #include "source/formats.h"
 
 #include "base/err.h"
-#include "base/io.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "source/extent.h"
@@ -105,8 +105,10 @@ static int find_bad_sector(const struct disk *disk, uint8_t *buf, size_t len, ui
 
 	while (at < len) {
 		size_t step = (size_t)MIN(len - at, SECTOR - (offset + at) % SECTOR), done;
-		ssize_t n = io_pread(disk->held.fd, buf + at, step, offset + at, &done);
+		ssize_t n = held_pread(disk->held.fd, buf + at, step, offset + at, &done);
 
+		if (n < 0 && interrupt_check(err) < 0)
+			return -1;
 		if (n < 0)
 			return err_errno(err, ERR_FAILED, "cannot read at offset %llu",
 					 (unsigned long long)(offset + at + done));
@@ -122,9 +124,11 @@ static int disk_read_at(struct source *src, void *buf, size_t len, uint64_t offs
 	const struct disk *disk = disk_of(src);
 	size_t there = offset < disk->held.size ? (size_t)MIN(len, disk->held.size - offset) : 0;
 	size_t done = 0;
-	ssize_t n = io_pread(disk->held.fd, buf, there, offset, &done);
+	ssize_t n = held_pread(disk->held.fd, buf, there, offset, &done);
 
 	memset((uint8_t *)buf + there, 0, len - there);
+	if (n < 0 && interrupt_check(err) < 0)
+		return -1;
 	if (n < 0)
 		return find_bad_sector(disk, (uint8_t *)buf + done, there - done, offset + done,
 				       err);
@@ -176,7 +180,7 @@ static const struct magic {
 static void warn_about_magic(const struct disk *disk)
 {
 	uint8_t head[SECTOR] = { 0 };
-	ssize_t n = io_pread(disk->held.fd, head, sizeof head, 0, NULL);
+	ssize_t n = held_pread(disk->held.fd, head, sizeof head, 0, NULL);
 
 	if (n < 0)
 		return; /* whoever reads it in earnest will say so */

@@ -11,8 +11,8 @@ struct err;
 
 struct source *disk_open(const struct source_config *cfg, struct err *err);
 
-/* cfg->format is qcow2, vmdk, vdi or vhdx.  Call it from the main thread (see
- * base/child.h).
+/* cfg->format is qcow2, vmdk, vdi or vhdx.  Call it from a thread that outlives
+ * the source (see base/child.h).
  */
 struct source *qemu_open(const struct source_config *cfg, struct err *err);
 

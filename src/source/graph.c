@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/io.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "source/reader.h"
 #include "source/references.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -45,13 +45,6 @@ static struct held *new_file(struct graph *graph, struct err *err)
 	return &files[graph->file_count];
 }
 
-static int is_same_file(const struct held *a, const struct held *b)
-{
-	if (S_ISBLK(a->st.st_mode))
-		return S_ISBLK(b->st.st_mode) && a->st.st_rdev == b->st.st_rdev;
-	return a->st.st_dev == b->st.st_dev && a->st.st_ino == b->st.st_ino;
-}
-
 /* Open path as one more file of the graph.  The same file again is accepted
  * only from shared_from on: flat extents of one vmdk may share a file.
  */
@@ -63,7 +56,7 @@ static int add_file(struct graph *graph, const char *path, size_t shared_from,
 	if (!file || held_open(file, path, intent, err) < 0)
 		return -1;
 	for (size_t i = 0; i < graph->file_count; i++) {
-		if (!is_same_file(file, &graph->files[i]))
+		if (!is_same_file(&file->st, &graph->files[i].st))
 			continue;
 		held_close(file);
 		*index = i;
@@ -136,20 +129,35 @@ static int take_link(const struct reference *ref, const char *path, struct link 
 	return link->format ? 0 : err_nomem(err);
 }
 
-/* Flat: is all of it there?  Sparse: is it sound and no descriptor? */
-static int check_extent(const struct reference *ref, const struct held *file, struct err *err)
+/* Is all of it there, and is it as long as the descriptor says?  What QEMU
+ * will make of it is added to size.
+ */
+static int check_extent(const struct reference *ref, const struct held *file, uint64_t *size,
+			struct err *err)
 {
+	struct layout layout = { .size = ref->sectors * 512 };
 	struct reader in;
 
 	if (reader_open(&in, &file->fd, err) < 0)
 		return -1;
-	if (!strcasecmp(ref->type, "SPARSE"))
-		return tables_check_vmdk_extent(&in, err);
-	if (strcasecmp(ref->type, "FLAT") && strcasecmp(ref->type, "VMFS"))
-		return 0;
-	if (in.size / 512 < ref->offset || in.size / 512 - ref->offset < ref->sectors)
-		return err_set(err, ERR_REFUSED, "cut short: shorter than the descriptor says");
-	return 0;
+	if (vmdk_is_flat(ref)) {
+		if (in.size / 512 < ref->offset || in.size / 512 - ref->offset < ref->sectors)
+			return err_set(err, ERR_REFUSED,
+				       "cut short: shorter than the descriptor says");
+	} else {
+		if (vmdk_read_extent(&in, &layout, err) < 0 ||
+		    tables_check(&in, &layout, in.size, err) < 0)
+			return -1;
+		/* some round it up to whole grains in one place only */
+		if (layout.size / 512 != ref->sectors &&
+		    layout.size != round_up(ref->sectors * 512, layout.unit))
+			return err_set(err, ERR_REFUSED,
+				       "of %llu sectors, where the descriptor says %llu",
+				       (unsigned long long)layout.size / 512,
+				       (unsigned long long)ref->sectors);
+	}
+	*size += layout.size;
+	return *size > INT64_MAX ? err_set(err, ERR_REFUSED, "impossibly large") : 0;
 }
 
 static int extent_fd(const void *ctx, size_t extent)
@@ -181,7 +189,7 @@ static int add_descriptor(struct graph *graph, const char *text, const char *pat
 }
 
 static int add_extents(struct graph *graph, struct layer *layer, const struct references *refs,
-		       const char *path, enum source_intent intent, struct err *err)
+		       const char *path, enum source_intent intent, uint64_t *size, struct err *err)
 {
 	autofree size_t *index = calloc(refs->len, sizeof *index);
 	autofree char *text = NULL;
@@ -200,7 +208,7 @@ static int add_extents(struct graph *graph, struct layer *layer, const struct re
 			return -1;
 		if (add_file(graph, extent, first, intent, &index[i], err) < 0)
 			return err_context(err, "%s: its extent", path);
-		if (check_extent(ref, &graph->files[index[i]], err) < 0)
+		if (check_extent(ref, &graph->files[index[i]], size, err) < 0)
 			return err_context(err, "%s: its extent: %s", path, extent);
 	}
 	text = vmdk_descriptor(refs, err, extent_fd, index);
@@ -209,7 +217,7 @@ static int add_extents(struct graph *graph, struct layer *layer, const struct re
 	return add_descriptor(graph, text, path, &layer->descriptor, err);
 }
 
-static int add_referenced(struct graph *graph, struct layer *layer, const struct references *refs,
+static int add_referenced(struct graph *graph, struct layer *layer, struct references *refs,
 			  const char *path, const struct source_config *cfg, struct link *next,
 			  struct err *err)
 {
@@ -231,7 +239,8 @@ static int add_referenced(struct graph *graph, struct layer *layer, const struct
 			return -1;
 		}
 	}
-	return extents ? add_extents(graph, layer, refs, path, cfg->intent, err) : 0;
+	return extents ? add_extents(graph, layer, refs, path, cfg->intent, &refs->layout.size, err)
+		       : 0;
 }
 
 static struct layer *new_layer(struct graph *graph, const struct link *link, struct err *err)
@@ -269,20 +278,28 @@ static int add_layer(struct graph *graph, const struct link *link, const struct 
 	struct layer *layer = new_layer(graph, link, err);
 	autoreferences struct references refs = { 0 };
 	struct reader in;
+	uint64_t data_size;
 	int fd;
 
 	if (!layer || add_file(graph, link->path, NO_FILE, cfg->intent, &layer->file, err) < 0)
 		return -1;
 	fd = graph->files[layer->file].fd;
+	data_size = graph->files[layer->file].size;
 	if (reader_open(&in, &fd, err) < 0 || references_parse(&in, layer->format, &refs, err) < 0)
 		return err_context(err, "%s", link->path);
 	if (check_allowed(&refs, cfg, link->path, err) < 0)
 		return -1;
-	if (tables_check(&in, layer->format, err) < 0)
+	if (add_referenced(graph, layer, &refs, link->path, cfg, next, err) < 0)
+		return -1;
+	if (layer->data_file != NO_FILE)
+		data_size = graph->files[layer->data_file].size;
+	if (tables_check(&in, &refs.layout, data_size, err) < 0)
 		return err_context(err, "%s", link->path);
-	if (graph->layer_count == 1)
+	if (graph->layer_count == 1) {
 		graph->sector_size = refs.sector_size;
-	return add_referenced(graph, layer, &refs, link->path, cfg, next, err);
+		graph->size = refs.layout.size;
+	}
+	return 0;
 }
 
 int graph_open(struct graph *graph, const struct source_config *cfg, struct err *err)
@@ -374,6 +391,15 @@ int graph_check(const struct graph *graph, struct err *err)
 		if (held_check(&graph->files[i], err) < 0)
 			return i == 0 ? -1 : err_context(err, "%s", graph->files[i].name);
 	return 0;
+}
+
+int graph_has(const struct graph *graph, const struct stat *st)
+{
+	size_t i = 0;
+
+	while (i < graph->file_count && !is_same_file(st, &graph->files[i].st))
+		i++;
+	return i < graph->file_count;
 }
 
 void graph_close(struct graph *graph)

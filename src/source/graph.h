@@ -31,6 +31,7 @@ struct graph {
 	struct layer *layers; /* the topmost first, each based on the next */
 	size_t layer_count;
 	unsigned sector_size; /* 0: not recorded */
+	uint64_t size;	      /* of the disk, as its header says */
 };
 
 /* Refused (ERR_REFUSED): a file that names another without cfg->allow_backing;
@@ -49,6 +50,9 @@ int graph_is_synced(const struct graph *graph);
 
 /* Are all of them as they were? */
 int graph_check(const struct graph *graph, struct err *err);
+
+/* Is that one of them? */
+int graph_has(const struct graph *graph, const struct stat *st);
 
 void graph_close(struct graph *graph);
 

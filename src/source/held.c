@@ -2,6 +2,8 @@
 #include "source/held.h"
 
 #include "base/err.h"
+#include "base/interrupt.h"
+#include "base/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +13,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+enum { LOOPS_MAX = 8 }; /* a loop device on a file on a loop device ... */
 
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
@@ -56,6 +60,36 @@ static int measure(struct held *held, struct err *err)
 	return 0;
 }
 
+ssize_t held_pread(int fd, void *buf, size_t len, uint64_t offset, size_t *done)
+{
+	size_t got = 0;
+	ssize_t n = 1;
+
+	while (got < len && n != 0) {
+		n = pread(fd, (char *)buf + got, len - got, (off_t)(offset + got));
+		if (n < 0 && errno == EINTR && !interrupt_pending())
+			continue;
+		if (n < 0)
+			break;
+		got += (size_t)n;
+	}
+	if (done)
+		*done = got;
+	return n < 0 ? -1 : (ssize_t)got;
+}
+
+/* With the file that a loop device stands for: it is the source, too. */
+static void protect(const struct stat *st)
+{
+	struct stat below, at = *st;
+
+	io_protect(st);
+	for (int depth = 0; depth < LOOPS_MAX && inuse_loop_backing(&at, &below); depth++) {
+		io_protect(&below);
+		at = below;
+	}
+}
+
 static int take(struct held *held, const char *path, enum source_intent intent, struct err *err)
 {
 	if (stat(path, &held->st) < 0)
@@ -80,6 +114,8 @@ static int take(struct held *held, const char *path, enum source_intent intent, 
 		return -1;
 	if (intent == SOURCE_CAPTURE)
 		held->synced = fdatasync(held->fd) == 0;
+	held->written = inuse_count_written(&held->st);
+	protect(&held->st);
 	return measure(held, err); /* syncing may have moved the times */
 }
 
@@ -102,6 +138,21 @@ static int is_same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+static int say_changed(struct err *err)
+{
+	return err_set(err, ERR_FAILED,
+		       "changed while it was read; capture it when nothing writes to it");
+}
+
+/* What was written but has not reached the device yet is not counted, so it is
+ * flushed first, as it was in the beginning.
+ */
+static int is_written(const struct held *held)
+{
+	return held->synced && fdatasync(held->fd) == 0 &&
+	       inuse_count_written(&held->st) != held->written;
+}
+
 int held_check(const struct held *held, struct err *err)
 {
 	struct stat now;
@@ -111,8 +162,9 @@ int held_check(const struct held *held, struct err *err)
 	if (S_ISREG(now.st_mode) &&
 	    (now.st_size != held->st.st_size || !is_same_time(&now.st_mtim, &held->st.st_mtim) ||
 	     !is_same_time(&now.st_ctim, &held->st.st_ctim)))
-		return err_set(err, ERR_FAILED,
-			       "changed while it was read; capture it when nothing writes to it");
+		return say_changed(err);
+	if (S_ISBLK(now.st_mode) && is_written(held))
+		return say_changed(err);
 	if (inuse_check(held->fd, &now, held->claim, err) < 0) {
 		err->kind = ERR_FAILED; /* too late for a refusal */
 		return -1;

@@ -6,10 +6,12 @@
 #include "base/io.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "source/held.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,13 +180,6 @@ static int inspect_mounts(dev_t dev, const struct subject *subject, struct inspe
 		seen->read_only_mount = 1;
 	}
 	return 0;
-}
-
-static int is_same_file(const struct stat *a, const struct stat *b)
-{
-	if (S_ISBLK(a->st_mode))
-		return S_ISBLK(b->st_mode) && a->st_rdev == b->st_rdev;
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 static int inspect_swap(const struct stat *file, const struct subject *subject, struct err *err)
@@ -366,4 +361,33 @@ int inuse_check(int fd, const struct stat *st, enum inuse_claim claim, struct er
 			       "held by something else (mounted in a container, part of a pool or "
 			       "array, or being captured already); release it there first");
 	return 0;
+}
+
+uint64_t inuse_count_written(const struct stat *st)
+{
+	autoclose int sysfs = S_ISBLK(st->st_mode) ? open_sysfs(st->st_rdev) : -1;
+	uint64_t written = 0, discarded = 0;
+	char text[512] = "";
+
+	if (sysfs >= 0)
+		read_attribute(sysfs, "stat", text, sizeof text);
+	/* Documentation/block/stat.rst.  Sectors, since a mere flush counts as
+	 * a write as well; discards are there from Linux 4.18 on.
+	 */
+	sscanf(text, "%*s %*s %*s %*s %*s %*s %" SCNu64 " %*s %*s %*s %*s %*s %*s %" SCNu64,
+	       &written, &discarded);
+	return written + discarded;
+}
+
+int inuse_loop_backing(const struct stat *st, struct stat *backing)
+{
+	autoclose int sysfs = S_ISBLK(st->st_mode) ? open_sysfs(st->st_rdev) : -1;
+	char path[PATH_MAX] = "";
+
+	if (sysfs < 0)
+		return 0;
+	read_attribute(sysfs, "loop/backing_file", path, sizeof path);
+	if (*path == '\0')
+		read_attribute(sysfs, "../loop/backing_file", path, sizeof path);
+	return path[0] == '/' && stat(path, backing) == 0;
 }

@@ -4,6 +4,7 @@
 
 #include "source/source.h"
 
+#include <stdint.h>
 #include <sys/stat.h>
 
 /* Does anything else write to a file or block device?  A running QEMU is seen
@@ -21,6 +22,16 @@ enum inuse_claim {
 
 /* Refused (ERR_REFUSED) with who holds it and what to do. */
 int inuse_check(int fd, const struct stat *st, enum inuse_claim claim, struct err *err);
+
+/* Sectors of a block device that were written or discarded since the system
+ * started; 0 when nobody counts.
+ */
+uint64_t inuse_count_written(const struct stat *st);
+
+/* The file that a loop device, or a partition of one, shows.  0 when it is no
+ * such device or the file cannot be found.
+ */
+int inuse_loop_backing(const struct stat *st, struct stat *backing);
 
 /* Take and hold, as long as fd is open, the locks that make a QEMU refuse to
  * open it for writing.  Where the filesystem has no locks, nothing happens.

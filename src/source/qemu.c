@@ -23,7 +23,34 @@
  * by name and is reachable for nobody else.
  */
 
-enum { CONNECTIONS_MAX = 256 };
+/* Threads share them: QEMU does the reading of each image in one thread, so
+ * more would only cost descriptors.
+ */
+enum { CONNECTIONS_MAX = 16 };
+
+/* What qemu-nbd needs of the system: its libraries and modules (NixOS and Guix
+ * have theirs in a store), and settings of the libraries that it is linked to.
+ * Nothing here is anybody's secret.
+ */
+static const char *const readable[] = {
+	"/usr",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/bin", /* a wrapper's shell */
+	"/nix/store",
+	"/gnu/store",
+	"/etc/ld.so.cache",
+	"/etc/ld.so.preload",
+	"/etc/ssl/openssl.cnf",
+	"/etc/pki/tls/openssl.cnf",
+	"/etc/crypto-policies",
+	"/etc/gnutls",
+	"/sys/devices/system/cpu",
+	"/sys/devices/system/node",
+	"/dev/urandom",
+	NULL,
+};
 
 struct qemu_disk {
 	struct source source;
@@ -60,9 +87,25 @@ static void qemu_abort(struct source *src)
 	source_abort(qemu_of(src)->nbd);
 }
 
+static int is_ours(const void *ctx, const struct stat *st)
+{
+	return graph_has(ctx, st);
+}
+
+/* An image that changed between our look at its headers and QEMU's own may
+ * have led it elsewhere: where nothing keeps it from opening what it is told
+ * to, what it has open still shows it.
+ */
+static int check_open_files(const struct qemu_disk *disk, struct err *err)
+{
+	return child_check_files(disk->child, is_ours, &disk->graph, err);
+}
+
 static int qemu_check(struct source *src, struct err *err)
 {
-	return graph_check(&qemu_of(src)->graph, err);
+	const struct qemu_disk *disk = qemu_of(src);
+
+	return check_open_files(disk, err) < 0 ? -1 : graph_check(&disk->graph, err);
 }
 
 static void qemu_close(struct source *src)
@@ -184,6 +227,7 @@ static int start_server(struct qemu_disk *disk, const struct source_config *cfg,
 		.fds = fds,
 		.fd_count = disk->graph.file_count + 1,
 		.listen_fd = 1,
+		.readable = readable,
 	};
 
 	if (!json)
@@ -239,9 +283,22 @@ static int say_refusal(const struct qemu_disk *disk, struct err *err)
 	return err_set(err, ERR_REFUSED, "qemu-nbd cannot read it: %s", text);
 }
 
+/* What QEMU shows must be all that the headers promise. */
+static int check_size(const struct qemu_disk *disk, struct err *err)
+{
+	uint64_t size = round_up(disk->graph.size, 512);
+
+	if (disk->nbd->size == size && disk->nbd->padding == 0)
+		return 0;
+	return err_set(err, ERR_REFUSED,
+		       "damaged: it says that its disk has %llu bytes, but %llu can be read",
+		       (unsigned long long)disk->graph.size,
+		       (unsigned long long)(disk->nbd->size - disk->nbd->padding));
+}
+
 static int connect_server(struct qemu_disk *disk, const struct source_config *cfg, struct err *err)
 {
-	unsigned count = MIN(cfg->connections, CONNECTIONS_MAX - 1) + 1; /* one for extents */
+	unsigned count = MIN(cfg->connections, CONNECTIONS_MAX) + 1; /* one for extents */
 	CLEANUP(sockets_close) struct sockets sockets = { .listening = -1 };
 	struct nbd_config nbd = { .name = disk->source.name, .export_name = "" };
 
@@ -256,7 +313,7 @@ static int connect_server(struct qemu_disk *disk, const struct source_config *cf
 	disk->nbd = nbd_source_open(&nbd, err);
 	if (!disk->nbd)
 		return err->kind == ERR_INTERRUPTED ? -1 : say_refusal(disk, err);
-	return 0;
+	return check_open_files(disk, err) < 0 ? -1 : check_size(disk, err);
 }
 
 struct source *qemu_open(const struct source_config *cfg, struct err *err)

@@ -27,6 +27,9 @@ int reader_open(struct reader *in, const int *fd, struct err *err);
 /* Exactly len bytes; what is not there is a damaged file (ERR_REFUSED). */
 int reader_get(const struct reader *in, void *buf, size_t len, uint64_t offset, struct err *err);
 
+/* Refused (ERR_REFUSED) for what is wrong with it.  -1. */
+int reader_damaged(const char *what, struct err *err);
+
 static inline uint32_t get_be32(const void *p)
 {
 	uint32_t n;

@@ -2,51 +2,14 @@
 #include "source/references.h"
 
 #include "base/err.h"
-#include "base/io.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "source/reader.h"
+#include "source/vhdx.h"
 #include "source/vmdk.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static ssize_t read_file(const void *ctx, void *buf, size_t len, uint64_t offset)
-{
-	const int *fd = ctx;
-
-	return io_pread(*fd, buf, len, offset, NULL);
-}
-
-int reader_open(struct reader *in, const int *fd, struct err *err)
-{
-	off_t size = lseek(*fd, 0, SEEK_END);
-
-	if (size < 0)
-		return err_errno(err, ERR_FAILED, "cannot tell its size");
-	*in = (struct reader){ .ctx = fd, .size = (uint64_t)size, .read_at = read_file };
-	return 0;
-}
-
-int reader_get(const struct reader *in, void *buf, size_t len, uint64_t offset, struct err *err)
-{
-	ssize_t n;
-
-	if (offset > in->size || len > in->size - offset)
-		return err_set(err, ERR_REFUSED,
-			       "damaged or cut short: its headers lead to offset %llu, its size "
-			       "is %llu",
-			       (unsigned long long)offset, (unsigned long long)in->size);
-	n = in->read_at(in->ctx, buf, len, offset);
-	if (n < 0)
-		return err_errno(err, ERR_FAILED, "cannot read at offset %llu",
-				 (unsigned long long)offset);
-	if ((size_t)n < len)
-		return err_set(err, ERR_FAILED, "ended at offset %llu while it was read",
-			       (unsigned long long)(offset + (uint64_t)n));
-	return 0;
-}
 
 const char *reference_kind_name(enum reference_kind kind)
 {
@@ -93,15 +56,10 @@ struct reference *references_add(struct references *refs, enum reference_kind ki
 	return ref;
 }
 
-static int wrong_format(const char *format, struct err *err)
+int references_wrong_format(const char *format, struct err *err)
 {
 	return err_set(err, ERR_REFUSED,
 		       "not a %s image; say what it is with --source-format=FORMAT", format);
-}
-
-static int damaged(const char *what, struct err *err)
-{
-	return err_set(err, ERR_REFUSED, "damaged: %s", what);
 }
 
 /* qcow2: docs/interop/qcow2.txt in QEMU's sources. */
@@ -114,6 +72,7 @@ enum {
 
 #define QCOW2_INCOMPATIBLE_CORRUPT   (UINT64_C(1) << 1)
 #define QCOW2_INCOMPATIBLE_DATA_FILE (UINT64_C(1) << 2)
+#define QCOW2_INCOMPATIBLE_EXTENDED  (UINT64_C(1) << 4)
 #define QCOW2_INCOMPATIBLE_KNOWN     UINT64_C(0x1f)
 #define QCOW2_L1_BYTES_MAX	     (32 * MIB)
 
@@ -129,6 +88,7 @@ struct qcow2_head {
 	uint64_t name_offset;
 	uint32_t name_length;
 	uint64_t incompatible;
+	struct layout layout;
 	char *name, *format, *data_file;
 };
 
@@ -161,12 +121,29 @@ static int qcow2_read_v3(struct qcow2_head *head, const uint8_t *fixed, struct e
 	uint32_t length = get_be32(fixed + 100);
 
 	if (length < QCOW2_V3_HEADER || length > head->size)
-		return damaged("its qcow2 header has an impossible length", err);
+		return reader_damaged("its qcow2 header has an impossible length", err);
 	if (get_be32(fixed + 96) > 6)
-		return damaged("its refcount order is impossible", err);
+		return reader_damaged("its refcount order is impossible", err);
 	head->extensions = length;
 	head->incompatible = get_be64(fixed + 72);
 	return 0;
+}
+
+static struct layout qcow2_layout(const uint8_t *fixed, uint64_t incompatible)
+{
+	const int extended = (incompatible & QCOW2_INCOMPATIBLE_EXTENDED) != 0;
+	const uint64_t cluster = UINT64_C(1) << get_be32(fixed + 20);
+
+	return (struct layout){
+		.kind = LAYOUT_QCOW2,
+		.size = get_be64(fixed + 24),
+		.unit = cluster,
+		.table = get_be64(fixed + 40),
+		.entries = get_be32(fixed + 36),
+		.per_table = cluster / (extended ? 16 : 8),
+		.extended = extended,
+		.external = (incompatible & QCOW2_INCOMPATIBLE_DATA_FILE) != 0,
+	};
 }
 
 static int qcow2_read_head(const struct reader *in, struct qcow2_head *head, struct err *err)
@@ -178,20 +155,20 @@ static int qcow2_read_head(const struct reader *in, struct qcow2_head *head, str
 	if (reader_get(in, fixed, there, 0, err) < 0)
 		return -1;
 	if (there < 8 || memcmp(fixed, "QFI\xfb", 4))
-		return wrong_format("qcow2", err);
+		return references_wrong_format("qcow2", err);
 	version = get_be32(fixed + 4);
 	cluster_bits = get_be32(fixed + 20);
 	if (version != 2 && version != 3)
 		return err_set(err, ERR_REFUSED, "of qcow version %u; only 2 and 3 are supported",
 			       version);
 	if (there < (version == 2 ? QCOW2_V2_HEADER : QCOW2_V3_HEADER))
-		return damaged("it ends inside its header", err);
+		return reader_damaged("it ends inside its header", err);
 	if (cluster_bits < 9 || cluster_bits > 21)
-		return damaged("its cluster size is impossible", err);
+		return reader_damaged("its cluster size is impossible", err);
 	if (get_be64(fixed + 24) > INT64_MAX)
-		return damaged("its disk size is impossible", err);
+		return reader_damaged("its disk size is impossible", err);
 	if (get_be32(fixed + 36) > QCOW2_L1_BYTES_MAX / 8)
-		return damaged("its L1 table is too large", err);
+		return reader_damaged("its L1 table is too large", err);
 	head->size = (size_t)MIN(in->size, UINT64_C(1) << cluster_bits);
 	head->name_offset = get_be64(fixed + 8);
 	head->name_length = get_be32(fixed + 16);
@@ -200,6 +177,7 @@ static int qcow2_read_head(const struct reader *in, struct qcow2_head *head, str
 		return -1;
 	if (qcow2_check_features(head, get_be32(fixed + 32), err) < 0)
 		return -1;
+	head->layout = qcow2_layout(fixed, head->incompatible);
 	head->bytes = malloc(head->size);
 	if (!head->bytes)
 		return err_nomem(err);
@@ -211,9 +189,9 @@ static int qcow2_take_name(const struct qcow2_head *head, size_t offset, size_t 
 			   char **name, struct err *err)
 {
 	if (*name)
-		return damaged("it names the same thing twice", err);
+		return reader_damaged("it names the same thing twice", err);
 	if (length == 0 || length > max || memchr(head->bytes + offset, '\0', length))
-		return damaged("a name in its header is impossible", err);
+		return reader_damaged("a name in its header is impossible", err);
 	*name = strndup((const char *)head->bytes + offset, length);
 	return *name ? 0 : err_nomem(err);
 }
@@ -223,7 +201,7 @@ static int qcow2_read_backing_name(struct qcow2_head *head, struct err *err)
 	if (head->name_offset == 0 || head->name_length == 0)
 		return 0;
 	if (head->name_offset > head->size || head->name_length > head->size - head->name_offset)
-		return damaged("the name of its backing file leaves the header", err);
+		return reader_damaged("the name of its backing file leaves the header", err);
 	return qcow2_take_name(head, (size_t)head->name_offset, head->name_length, QCOW2_NAME_MAX,
 			       &head->name, err);
 }
@@ -238,12 +216,12 @@ static int qcow2_read_extensions(struct qcow2_head *head, struct err *err)
 		int rc = 0;
 
 		if (end - at < 8)
-			return damaged("a header extension leaves the header", err);
+			return reader_damaged("a header extension leaves the header", err);
 		type = get_be32(head->bytes + at);
 		length = get_be32(head->bytes + at + 4);
 		at += 8;
 		if (length > end - at)
-			return damaged("a header extension leaves the header", err);
+			return reader_damaged("a header extension leaves the header", err);
 		if (type == QCOW2_EXTENSION_END)
 			return 0;
 		if (type == QCOW2_EXTENSION_BACKING_FORMAT && length > 0)
@@ -267,9 +245,10 @@ static int qcow2_parse(const struct reader *in, struct references *out, struct e
 	if (qcow2_read_head(in, &head, err) < 0 || qcow2_read_backing_name(&head, err) < 0 ||
 	    qcow2_read_extensions(&head, err) < 0)
 		return -1;
+	out->layout = head.layout;
 	external = head.incompatible & QCOW2_INCOMPATIBLE_DATA_FILE;
 	if (head.data_file && !external)
-		return damaged("it names a data file that it does not use", err);
+		return reader_damaged("it names a data file that it does not use", err);
 	if (head.name && !references_add(out, REFERENCE_BACKING, head.name, head.format, err))
 		return -1;
 	if (external && !references_add(out, REFERENCE_DATA_FILE,
@@ -288,110 +267,31 @@ static int vdi_parse(const struct reader *in, struct references *out, struct err
 	uint32_t type;
 
 	if (in->size < sizeof header)
-		return wrong_format("vdi", err);
+		return references_wrong_format("vdi", err);
 	if (reader_get(in, header, sizeof header, 0, err) < 0)
 		return -1;
 	if (get_le32(header + 64) != 0xbeda107fU)
-		return wrong_format("vdi", err);
+		return references_wrong_format("vdi", err);
 	if (get_le32(header + 68) != 0x00010001U)
 		return err_set(err, ERR_REFUSED, "of vdi version %u.%u; only 1.1 is supported",
 			       get_le32(header + 68) >> 16, get_le32(header + 68) & 0xffff);
+	out->layout = (struct layout){
+		.kind = LAYOUT_VDI,
+		.size = get_le64(header + 368),
+		.unit = get_le32(header + 376),
+		.table = get_le32(header + 340),
+		.entries = get_le32(header + 384),
+		.data = get_le32(header + 344),
+	};
+	if (out->layout.size > INT64_MAX || out->layout.unit == 0)
+		return reader_damaged("its disk or block size is impossible", err);
 	type = get_le32(header + 76);
 	if (type < VDI_DYNAMIC || type > VDI_DIFFERENCE)
-		return damaged("its image type is unknown", err);
+		return reader_damaged("its image type is unknown", err);
 	if (type != VDI_UNDO && type != VDI_DIFFERENCE && !memcmp(header + 424, no_uuid, 16) &&
 	    !memcmp(header + 440, no_uuid, 16))
 		return 0;
 	return references_add(out, REFERENCE_PARENT, "", NULL, err) ? 0 : -1;
-}
-
-/* VHDX: [MS-VHDX].  Two copies of a table of regions, one region holds the
- * table of metadata items, one item the flags.
- */
-enum {
-	VHDX_ENTRY = 32, /* bytes, in both tables */
-	VHDX_ENTRIES_MAX = 2047,
-	VHDX_TABLE = 64 * 1024,
-	VHDX_HAS_PARENT = 2,
-};
-
-static const uint8_t vhdx_metadata_region[16] = { 0x06, 0xa2, 0x7c, 0x8b, 0x90, 0x47, 0x9a, 0x4b,
-						  0xb8, 0xfe, 0x57, 0x5f, 0x05, 0x0f, 0x88, 0x6e };
-static const uint8_t vhdx_file_parameters[16] = { 0x37, 0x67, 0xa1, 0xca, 0x36, 0xfa, 0x43, 0x4d,
-						  0xb3, 0xb6, 0x33, 0xf0, 0xaa, 0x44, 0xe7, 0x6b };
-static const uint8_t vhdx_sector_size[16] = { 0x1d, 0xbf, 0x41, 0x81, 0x6f, 0xa9, 0x09, 0x47,
-					      0xba, 0x47, 0xf2, 0x33, 0xa8, 0xfa, 0xab, 0x5f };
-
-/* The entry of that id in a table that was read whole, or NULL. */
-static const uint8_t *vhdx_find(const uint8_t *table, size_t header, size_t count,
-				const uint8_t id[16])
-{
-	for (size_t i = 0; i < count; i++)
-		if (!memcmp(table + header + i * VHDX_ENTRY, id, 16))
-			return table + header + i * VHDX_ENTRY;
-	return NULL;
-}
-
-static int vhdx_find_metadata(const struct reader *in, uint8_t *table, uint64_t *offset,
-			      struct err *err)
-{
-	static const uint64_t places[] = { 192 * KIB, 256 * KIB };
-	const uint8_t *entry;
-
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		if (reader_get(in, table, VHDX_TABLE, places[i], err) < 0)
-			return -1;
-		if (memcmp(table, "regi", 4) || get_le32(table + 8) > VHDX_ENTRIES_MAX)
-			continue;
-		entry = vhdx_find(table, 16, get_le32(table + 8), vhdx_metadata_region);
-		if (!entry)
-			continue;
-		*offset = get_le64(entry + 16);
-		return 0;
-	}
-	return damaged("no usable region table", err);
-}
-
-/* The first words of an item, which QEMU needs as well. */
-static int vhdx_read_item(const struct reader *in, const uint8_t *table, uint64_t region,
-			  const uint8_t id[16], uint8_t *buf, size_t len, struct err *err)
-{
-	const uint8_t *entry = vhdx_find(table, 32, get_le16(table + 10), id);
-
-	if (!entry || get_le32(entry + 20) < len)
-		return damaged("its metadata is incomplete", err);
-	return reader_get(in, buf, len, region + get_le32(entry + 16), err);
-}
-
-static int vhdx_parse(const struct reader *in, struct references *out, struct err *err)
-{
-	autofree uint8_t *table = malloc(VHDX_TABLE);
-	uint8_t parameters[8], sector[4];
-	uint64_t region = 0;
-
-	if (!table)
-		return err_nomem(err);
-	if (in->size < 8)
-		return wrong_format("vhdx", err);
-	if (reader_get(in, table, 8, 0, err) < 0)
-		return -1;
-	if (memcmp(table, "vhdxfile", 8))
-		return wrong_format("vhdx", err);
-	if (vhdx_find_metadata(in, table, &region, err) < 0 ||
-	    reader_get(in, table, VHDX_TABLE, region, err) < 0)
-		return -1;
-	if (memcmp(table, "metadata", 8) || get_le16(table + 10) > VHDX_ENTRIES_MAX)
-		return damaged("no usable metadata table", err);
-	if (vhdx_read_item(in, table, region, vhdx_file_parameters, parameters, 8, err) < 0 ||
-	    vhdx_read_item(in, table, region, vhdx_sector_size, sector, 4, err) < 0)
-		return -1;
-	out->sector_size = get_le32(sector);
-	if (out->sector_size != 512 && out->sector_size != 4096)
-		return damaged("its sector size is impossible", err);
-	if ((get_le32(parameters + 4) & VHDX_HAS_PARENT) &&
-	    !references_add(out, REFERENCE_PARENT, "", NULL, err))
-		return -1;
-	return 0;
 }
 
 static int raw_parse(const struct reader *in, struct references *out, struct err *err)
@@ -423,11 +323,4 @@ int references_parse(const struct reader *in, const char *format, struct referen
 		return -1;
 	}
 	return err_set(err, ERR_REFUSED, "of format %s, which cannot be read", format);
-}
-
-int references_read(int fd, const char *format, struct references *out, struct err *err)
-{
-	struct reader in;
-
-	return reader_open(&in, &fd, err) < 0 ? -1 : references_parse(&in, format, out, err);
 }

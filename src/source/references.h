@@ -3,6 +3,7 @@
 #define CCSNAP_REFERENCES_H
 
 #include "base/cleanup.h"
+#include "source/tables.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,7 @@ struct references {
 	size_t len;
 
 	unsigned sector_size; /* as recorded; 0 where the format does not say */
+	struct layout layout;
 
 	/* of a vmdk: its createType, "" for other formats */
 	char type[32];
@@ -48,13 +50,15 @@ struct references {
  */
 int references_parse(const struct reader *in, const char *format, struct references *out,
 		     struct err *err);
-int references_read(int fd, const char *format, struct references *out, struct err *err);
 
 /* name is copied; format may be NULL.  Returns the new one, still to be filled
  * in, or NULL.
  */
 struct reference *references_add(struct references *refs, enum reference_kind kind,
 				 const char *name, const char *format, struct err *err);
+
+/* Say that the file is no image of that format.  -1. */
+int references_wrong_format(const char *format, struct err *err);
 
 /* "backing file", "data file", ... */
 const char *reference_kind_name(enum reference_kind kind);

@@ -59,7 +59,11 @@ struct source {
 	struct patience *opener; /* source_open's; a helper process lives as long as it does */
 };
 
-/* Look: for a dry run or an estimate; takes no lock, flushes nothing. */
+/* Look: for a dry run or an estimate only.  It leaves the source as it is, so it
+ * takes no lock and flushes nothing, and then believes in holes all the same:
+ * what was written just before may be missing.  Whatever is to be true of every
+ * byte takes SOURCE_CAPTURE.
+ */
 enum source_intent { SOURCE_LOOK, SOURCE_CAPTURE };
 
 struct source_config {

@@ -5,30 +5,32 @@
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "base/size.h"
-#include "base/str.h"
 #include "source/reader.h"
-#include "source/vmdk.h"
 
 #include <stdlib.h>
 
-enum { BLOCK = 64 * 1024 };
+enum { BLOCK = 64 * 1024, SECTOR = 512 };
 
-static int damaged(const char *what, struct err *err)
+struct walk {
+	const struct reader *in;
+	const struct layout *layout;
+	uint64_t data_size;
+	uint64_t units;		     /* that the disk has */
+	uint64_t first;		     /* the unit that the second-level table begins with */
+	uint64_t tables, tables_max; /* second-level ones, seen and possible */
+	uint64_t last;		     /* the highest offset of data */
+};
+
+static uint64_t div_round_up(uint64_t n, uint64_t by)
 {
-	return err_set(err, ERR_REFUSED, "damaged: %s", what);
+	return n / by + (n % by != 0);
 }
 
-static int outside(const struct reader *in, uint64_t offset, struct err *err)
-{
-	return err_set(err, ERR_REFUSED,
-		       "damaged or cut short: data should lie at offset %llu, its size is %llu",
-		       (unsigned long long)offset, (unsigned long long)in->size);
-}
+typedef int visitor(struct walk *w, uint64_t index, const uint8_t *entry, struct err *err);
 
 /* Calls visit for each of count entries of entry_size bytes at offset. */
-static int walk(const struct reader *in, uint64_t offset, uint64_t count, size_t entry_size,
-		int (*visit)(void *ctx, uint64_t index, const uint8_t *entry, struct err *err),
-		void *ctx, struct err *err)
+static int walk(struct walk *w, uint64_t offset, uint64_t count, size_t entry_size, visitor *visit,
+		struct err *err)
 {
 	autofree uint8_t *block = malloc(BLOCK);
 	const uint64_t at_once = BLOCK / entry_size;
@@ -39,190 +41,239 @@ static int walk(const struct reader *in, uint64_t offset, uint64_t count, size_t
 		size_t n = (size_t)MIN(count - i, at_once);
 
 		if (interrupt_check(err) < 0 ||
-		    reader_get(in, block, n * entry_size, offset + i * entry_size, err) < 0)
+		    reader_get(w->in, block, n * entry_size, offset + i * entry_size, err) < 0)
 			return -1;
 		for (size_t k = 0; k < n; k++)
-			if (visit(ctx, i + k, block + k * entry_size, err) < 0)
+			if (visit(w, i + k, block + k * entry_size, err) < 0)
 				return -1;
 		i += n;
 	}
 	return 0;
 }
 
+static int check_data(const struct walk *w, uint64_t offset, uint64_t length, struct err *err)
+{
+	if (offset <= w->data_size && length <= w->data_size - offset)
+		return 0;
+	return err_set(err, ERR_REFUSED,
+		       "damaged or cut short: %llu bytes of data should lie at offset %llu, where "
+		       "its size is %llu",
+		       (unsigned long long)length, (unsigned long long)offset,
+		       (unsigned long long)w->data_size);
+}
+
+/* What the guest can see of a unit: the last one may go on behind its end, and
+ * nobody has to store that.
+ */
+static uint64_t visible(const struct walk *w, uint64_t unit)
+{
+	return MIN(w->layout->unit, w->layout->size - unit * w->layout->unit);
+}
+
+/* No two entries share a table, so there are no more than fit into the file:
+ * else one would be read for each part of a disk of any size.
+ */
+static int count_table(struct walk *w, struct err *err)
+{
+	return ++w->tables > w->tables_max
+		       ? reader_damaged("it names the same tables again and again", err)
+		       : 0;
+}
+
 /* qcow2 */
 #define QCOW2_OFFSET	 UINT64_C(0x00fffffffffffe00)
 #define QCOW2_RESERVED	 UINT64_C(0x7f000000000001ff) /* of an L1 entry */
+#define QCOW2_COPIED	 (UINT64_C(1) << 63)
 #define QCOW2_COMPRESSED (UINT64_C(1) << 62)
 #define QCOW2_ZERO	 UINT64_C(1)
-#define QCOW2_DATA_FILE	 (UINT64_C(1) << 2)
-#define QCOW2_EXTENDED	 (UINT64_C(1) << 4)
 
-struct qcow2_walk {
-	const struct reader *in;
-	unsigned cluster_bits;
-	uint64_t cluster, clusters; /* its size; how many the disk has */
-	size_t entry_size;	    /* of L2 */
-	uint64_t per_table;
-	int extended, external; /* subclusters; data in another file */
-	uint64_t tables, tables_max;
-};
+enum { SUBCLUSTERS = 32 };
 
-static int qcow2_visit_l2(void *ctx, uint64_t index, const uint8_t *entry, struct err *err)
+/* Its length is known in sectors only; who wrote the file need not have filled
+ * up the last one.
+ */
+static int qcow2_check_compressed(const struct walk *w, uint64_t bits, struct err *err)
 {
-	const struct qcow2_walk *walk = ctx;
-	uint64_t bits = get_be64(entry), offset = bits & QCOW2_OFFSET;
+	unsigned cluster_bits = (unsigned)__builtin_ctzll(w->layout->unit);
+	unsigned length_bits = cluster_bits - 8, offset_bits = 62 - length_bits;
+	uint64_t offset = bits & ((UINT64_C(1) << offset_bits) - 1);
+	uint64_t more = (bits >> offset_bits) & ((UINT64_C(1) << length_bits) - 1);
+	uint64_t last = round_down(offset, SECTOR) + more * SECTOR;
 
-	(void)index;
-	if (bits & QCOW2_COMPRESSED) {
-		offset = bits & ((UINT64_C(1) << (62 - (walk->cluster_bits - 8))) - 1);
-		return offset < walk->in->size ? 0 : outside(walk->in, offset, err);
-	}
-	if (offset == 0 || walk->external || (!walk->extended && (bits & QCOW2_ZERO)))
-		return 0;
-	if (walk->extended && get_be32(entry + 12) == 0) /* none is allocated */
-		return 0;
-	if (offset % walk->cluster)
-		return damaged("an L2 entry is not aligned", err);
-	return offset < walk->in->size ? 0 : outside(walk->in, offset, err);
+	return check_data(w, offset, MAX(last, offset) + 1 - offset, err);
 }
 
-static int qcow2_visit_l1(void *ctx, uint64_t index, const uint8_t *entry, struct err *err)
+/* Of a cluster in 32 parts: up to the last one that is stored. */
+static uint64_t qcow2_stored(const struct walk *w, uint64_t length, uint32_t allocated)
 {
-	struct qcow2_walk *w = ctx;
+	uint64_t parts = SUBCLUSTERS - (unsigned)__builtin_clz(allocated);
+
+	return MIN(length, parts * (w->layout->unit / SUBCLUSTERS));
+}
+
+static int qcow2_visit_l2(struct walk *w, uint64_t index, const uint8_t *entry, struct err *err)
+{
+	const struct layout *layout = w->layout;
+	uint64_t bits = get_be64(entry), offset = bits & QCOW2_OFFSET;
+	uint64_t length = visible(w, w->first + index);
+
+	if (bits & QCOW2_COMPRESSED)
+		return qcow2_check_compressed(w, bits, err);
+	/* in another file, data may be at offset 0, too */
+	if (offset == 0 && !(layout->external && (bits & QCOW2_COPIED)))
+		return 0;
+	if (!layout->extended && (bits & QCOW2_ZERO))
+		return 0;
+	if (layout->extended && get_be32(entry + 12) == 0) /* none is allocated */
+		return 0;
+	if (layout->extended)
+		length = qcow2_stored(w, length, get_be32(entry + 12));
+	if (offset % layout->unit)
+		return reader_damaged("an L2 entry is not aligned", err);
+	return check_data(w, offset, length, err);
+}
+
+static int qcow2_visit_l1(struct walk *w, uint64_t index, const uint8_t *entry, struct err *err)
+{
+	const struct layout *layout = w->layout;
 	uint64_t bits = get_be64(entry), offset = bits & QCOW2_OFFSET;
 
 	if (bits & QCOW2_RESERVED)
-		return damaged("an L1 entry has unknown bits", err);
+		return reader_damaged("an L1 entry has unknown bits", err);
 	if (offset == 0)
 		return 0;
-	if (offset % w->cluster)
-		return damaged("an L1 entry is not aligned", err);
-	/* No two share a table, so there are no more than fit into the file. */
-	if (++w->tables > w->tables_max)
-		return damaged("its L1 table names the same tables again and again", err);
-	return walk(w->in, offset, MIN(w->per_table, w->clusters - index * w->per_table),
-		    w->entry_size, qcow2_visit_l2, w, err);
+	if (offset % layout->unit)
+		return reader_damaged("an L1 entry is not aligned", err);
+	w->first = index * layout->per_table;
+	if (count_table(w, err) < 0)
+		return -1;
+	return walk(w, offset, MIN(layout->per_table, w->units - w->first),
+		    layout->extended ? 16 : 8, qcow2_visit_l2, err);
 }
 
-static int qcow2_check(const struct reader *in, struct err *err)
+static int qcow2_check(struct walk *w, struct err *err)
 {
-	uint8_t header[104] = { 0 };
-	struct qcow2_walk w = { .in = in };
-	uint64_t size, features, l1_size, needed;
+	const struct layout *layout = w->layout;
+	uint64_t needed = div_round_up(w->units, layout->per_table);
 
-	if (reader_get(in, header, (size_t)MIN(in->size, sizeof header), 0, err) < 0)
-		return -1;
-	w.cluster_bits = get_be32(header + 20);
-	w.cluster = UINT64_C(1) << w.cluster_bits;
-	size = get_be64(header + 24);
-	l1_size = get_be32(header + 36);
-	features = get_be32(header + 4) >= 3 ? get_be64(header + 72) : 0;
-	w.extended = (features & QCOW2_EXTENDED) != 0;
-	w.external = (features & QCOW2_DATA_FILE) != 0;
-	w.entry_size = w.extended ? 16 : 8;
-	w.per_table = w.cluster / w.entry_size;
-	w.clusters = size / w.cluster + (size % w.cluster != 0);
-	w.tables_max = in->size / w.cluster + 1;
-	needed = w.clusters / w.per_table + (w.clusters % w.per_table != 0);
-	if (l1_size < needed)
-		return damaged("its L1 table is too small for the disk", err);
-	if (needed > 0 && get_be64(header + 40) % w.cluster)
-		return damaged("its L1 table is not aligned", err);
-	return walk(in, get_be64(header + 40), needed, 8, qcow2_visit_l1, &w, err);
+	w->tables_max = w->in->size / layout->unit + 1;
+	if (layout->entries < needed)
+		return reader_damaged("its L1 table is too small for the disk", err);
+	if (needed > 0 && layout->table % layout->unit)
+		return reader_damaged("its L1 table is not aligned", err);
+	return walk(w, layout->table, needed, 8, qcow2_visit_l1, err);
 }
 
 /* vdi: one table of block numbers */
 #define VDI_DISCARDED 0xfffffffeU /* and above: no data */
 
-struct vdi_walk {
-	const struct reader *in;
-	uint64_t data, block_size;
-};
-
-static int vdi_visit(void *ctx, uint64_t index, const uint8_t *entry, struct err *err)
+static int vdi_visit(struct walk *w, uint64_t index, const uint8_t *entry, struct err *err)
 {
-	const struct vdi_walk *w = ctx;
-	uint64_t block = get_le32(entry), end = w->data + (block + 1) * w->block_size;
+	uint64_t block = get_le32(entry);
 
-	(void)index;
-	return block >= VDI_DISCARDED || end <= w->in->size ? 0 : outside(w->in, end - 1, err);
+	if (block >= VDI_DISCARDED)
+		return 0;
+	return check_data(w, w->layout->data + block * w->layout->unit, visible(w, index), err);
 }
 
-static int vdi_check(const struct reader *in, struct err *err)
+static int vdi_check(struct walk *w, struct err *err)
 {
-	uint8_t header[512];
-	struct vdi_walk w = { .in = in };
-
-	if (reader_get(in, header, sizeof header, 0, err) < 0)
-		return -1;
-	w.data = get_le32(header + 344);
-	w.block_size = get_le32(header + 376);
-	return walk(in, get_le32(header + 340), get_le32(header + 384), 4, vdi_visit, &w, err);
+	if (w->layout->entries < w->units)
+		return reader_damaged("its table is too small for the disk", err);
+	return walk(w, w->layout->table, w->units, 4, vdi_visit, err);
 }
 
 /* vmdk: a directory of tables of grains; numbers are sectors */
-struct vmdk_walk {
-	const struct reader *in;
-	struct vmdk_sparse sparse;
-	uint64_t grains, tables, tables_max;
-};
-
-static int vmdk_visit_grain(void *ctx, uint64_t index, const uint8_t *entry, struct err *err)
+static int vmdk_visit_grain(struct walk *w, uint64_t index, const uint8_t *entry, struct err *err)
 {
-	const struct vmdk_walk *w = ctx;
-	uint64_t offset = (uint64_t)get_le32(entry) * 512;
+	uint64_t offset = (uint64_t)get_le32(entry) * SECTOR;
 
-	(void)index;
-	return offset < w->in->size ? 0 : outside(w->in, offset, err);
+	if (offset == 0 || (offset == SECTOR && w->layout->zero_grains))
+		return 0;
+	w->last = MAX(w->last, offset);
+	/* of a compressed one, see vmdk_check_last */
+	return check_data(w, offset, w->layout->markers ? 1 : visible(w, w->first + index), err);
 }
 
-static int vmdk_visit_table(void *ctx, uint64_t index, const uint8_t *entry, struct err *err)
+static int vmdk_visit_table(struct walk *w, uint64_t index, const uint8_t *entry, struct err *err)
 {
-	struct vmdk_walk *w = ctx;
-	uint64_t per_table = w->sparse.grains_per_table;
-	uint64_t offset = (uint64_t)get_le32(entry) * 512;
+	const struct layout *layout = w->layout;
+	uint64_t offset = (uint64_t)get_le32(entry) * SECTOR;
 
 	if (offset == 0)
 		return 0;
-	if (++w->tables > w->tables_max)
-		return damaged("its grain directory names the same tables again and again", err);
-	return walk(w->in, offset, MIN(per_table, w->grains - index * per_table), 4,
-		    vmdk_visit_grain, w, err);
-}
-
-int tables_check_vmdk_extent(const struct reader *in, struct err *err)
-{
-	struct vmdk_walk w = { .in = in };
-	uint64_t per_table;
-
-	if (vmdk_read_sparse(in, &w.sparse, err) < 0)
+	w->first = index * layout->per_table;
+	if (count_table(w, err) < 0)
 		return -1;
-	per_table = w.sparse.grains_per_table;
-	w.grains = (w.sparse.capacity + w.sparse.grain - 1) / w.sparse.grain;
-	w.tables_max = in->size / (per_table * 4) + 1;
-	if (w.sparse.directory > in->size / 512)
-		return outside(in, w.sparse.directory * 512, err);
-	return walk(in, w.sparse.directory * 512, (w.grains + per_table - 1) / per_table, 4,
-		    vmdk_visit_table, &w, err);
+	return walk(w, offset, MIN(layout->per_table, w->units - w->first), 4, vmdk_visit_grain,
+		    err);
 }
 
-static int vmdk_check(const struct reader *in, struct err *err)
+/* Compressed grains have their length before them.  They lie one behind the
+ * other, so when the last one is whole, all are; to read every length would
+ * mean to read every page of the file.
+ */
+static int vmdk_check_last(const struct walk *w, struct err *err)
 {
-	char magic[4];
+	uint8_t marker[12]; /* the grain's first sector, its length */
 
-	if (reader_get(in, magic, sizeof magic, 0, err) < 0)
+	if (!w->layout->markers || w->last == 0)
+		return 0;
+	if (reader_get(w->in, marker, sizeof marker, w->last, err) < 0)
 		return -1;
-	/* A text descriptor has no tables; its extents are looked at one by one. */
-	return memcmp(magic, "KDMV", 4) ? 0 : tables_check_vmdk_extent(in, err);
+	return check_data(w, w->last, sizeof marker + (uint64_t)get_le32(marker + 8), err);
 }
 
-int tables_check(const struct reader *in, const char *format, struct err *err)
+static int vmdk_check(struct walk *w, struct err *err)
 {
-	if (str_equal(format, "qcow2"))
-		return qcow2_check(in, err);
-	if (str_equal(format, "vdi"))
-		return vdi_check(in, err);
-	if (str_equal(format, "vmdk"))
-		return vmdk_check(in, err);
-	return 0; /* raw has none, and for vhdx QEMU looks itself */
+	const struct layout *layout = w->layout;
+	uint64_t needed = div_round_up(w->units, layout->per_table);
+
+	w->tables_max = w->in->size / (layout->per_table * 4) + 1;
+	if (layout->entries < needed)
+		return reader_damaged("its grain directory is too small for the disk", err);
+	if (walk(w, layout->table, needed, 4, vmdk_visit_table, err) < 0)
+		return -1;
+	return vmdk_check_last(w, err);
+}
+
+/* vhdx: one table, with an entry for a bitmap behind each per_table blocks */
+#define VHDX_OFFSET UINT64_C(0xfffffffffff00000)
+
+enum { VHDX_STATE = 7, VHDX_PRESENT = 6 }; /* and 7: partially */
+
+static int vhdx_visit(struct walk *w, uint64_t index, const uint8_t *entry, struct err *err)
+{
+	uint64_t bits = get_le64(entry), with_bitmap = w->layout->per_table + 1;
+
+	if (index % with_bitmap == w->layout->per_table || (bits & VHDX_STATE) < VHDX_PRESENT)
+		return 0;
+	return check_data(w, bits & VHDX_OFFSET, visible(w, index - index / with_bitmap), err);
+}
+
+static int vhdx_check(struct walk *w, struct err *err)
+{
+	const struct layout *layout = w->layout;
+	uint64_t needed = w->units ? w->units + (w->units - 1) / layout->per_table : 0;
+
+	if (layout->entries < needed)
+		return reader_damaged("its block table is too small for the disk", err);
+	return walk(w, layout->table, needed, 8, vhdx_visit, err);
+}
+
+int tables_check(const struct reader *in, const struct layout *layout, uint64_t data_size,
+		 struct err *err)
+{
+	static int (*const checks[])(struct walk * w, struct err * err) = {
+		[LAYOUT_QCOW2] = qcow2_check,
+		[LAYOUT_VDI] = vdi_check,
+		[LAYOUT_VMDK] = vmdk_check,
+		[LAYOUT_VHDX] = vhdx_check,
+	};
+	struct walk w = { .in = in, .layout = layout, .data_size = data_size };
+
+	if (layout->kind == LAYOUT_NONE)
+		return 0;
+	w.units = div_round_up(layout->size, layout->unit);
+	return checks[layout->kind](&w, err);
 }

@@ -20,18 +20,16 @@ enum {
 	TEXT_MAX = 1024 * 1024 - 1, /* of a descriptor; likewise */
 	EXTENTS_MAX = 512,	    /* each costs two open files */
 	PARENT_MAX = 1024,
+	COW_GRAINS_PER_TABLE = 4096,
 };
 
-#define NO_PARENT      0xffffffffU
-#define GD_AT_END      UINT64_MAX
-#define CAPACITY_MAX   (UINT64_C(1) << 54) /* in sectors */
-#define LETTERS	       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-#define FOOTER_SECTORS 2 /* from its header to the file's end */
-
-static int damaged(const char *what, struct err *err)
-{
-	return err_set(err, ERR_REFUSED, "damaged: %s", what);
-}
+#define NO_PARENT	 0xffffffffU
+#define GD_AT_END	 UINT64_MAX
+#define CAPACITY_MAX	 (UINT64_C(1) << 54) /* in sectors */
+#define LETTERS		 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+#define FLAG_ZERO_GRAINS (1U << 2)
+#define FLAG_MARKERS	 (1U << 17)
+#define FOOTER_SECTORS	 2 /* from its header to the file's end */
 
 static int only_an_extent(struct err *err)
 {
@@ -48,46 +46,91 @@ static int read_footer(const struct reader *in, const uint8_t *header, uint64_t 
 	uint8_t footer[SECTOR];
 
 	if (in->size % SECTOR || in->size < 4 * SECTOR)
-		return damaged("it was cut short", err);
+		return reader_damaged("it was cut short", err);
 	if (reader_get(in, footer, sizeof footer, in->size - FOOTER_SECTORS * SECTOR, err) < 0)
 		return -1;
 	if (memcmp(footer, header, 48))
-		return damaged("its footer is not that of its header; it may be cut short", err);
+		return reader_damaged("its footer is not that of its header; it may be cut short",
+				      err);
 	*directory = get_le64(footer + 56);
-	return *directory == GD_AT_END ? damaged("its footer has no grain directory", err) : 0;
+	return *directory == GD_AT_END ? reader_damaged("its footer has no grain directory", err)
+				       : 0;
 }
 
-static int read_header(const struct reader *in, uint8_t header[SECTOR], struct vmdk_sparse *out,
+static int check_sizes(uint64_t capacity, uint64_t grain, uint32_t grains_per_table,
 		       struct err *err)
 {
-	if (reader_get(in, header, SECTOR, 0, err) < 0)
-		return -1;
-	if (memcmp(header, "KDMV", 4))
-		return damaged("a sparse extent does not begin like one", err);
-	if (get_le32(header + 4) < 1 || get_le32(header + 4) > 3)
-		return err_set(err, ERR_REFUSED, "of vmdk version %u; 1 to 3 are supported",
-			       get_le32(header + 4));
-	*out = (struct vmdk_sparse){
-		.capacity = get_le64(header + 12),
-		.grain = get_le64(header + 20),
-		.grains_per_table = get_le32(header + 44),
-		.directory = get_le64(header + 56),
-	};
-	if (out->capacity == 0 || out->capacity > CAPACITY_MAX)
-		return damaged("its capacity is impossible", err);
-	if (out->grain == 0 || out->grain > 128 * KIB || out->grains_per_table == 0 ||
-	    out->grains_per_table > 512)
-		return damaged("the size of its grains or tables is impossible", err);
+	/* QEMU takes a capacity of 0 to mean: follow the descriptor inside */
+	if (capacity == 0 || capacity > CAPACITY_MAX)
+		return reader_damaged("its capacity is impossible", err);
+	if (grain == 0 || grain > 128 * KIB || grains_per_table == 0 || grains_per_table > 512)
+		return reader_damaged("the size of its grains or tables is impossible", err);
 	return 0;
 }
 
-int vmdk_read_sparse(const struct reader *in, struct vmdk_sparse *out, struct err *err)
+/* A file that begins with "KDMV". */
+static int read_sparse(const struct reader *in, const uint8_t *header, struct layout *out,
+		       struct err *err)
+{
+	uint64_t capacity = get_le64(header + 12), grain = get_le64(header + 20);
+	uint32_t per_table = get_le32(header + 44), flags = get_le32(header + 8);
+	uint64_t directory = get_le64(header + 56);
+
+	if (get_le32(header + 4) < 1 || get_le32(header + 4) > 3)
+		return err_set(err, ERR_REFUSED, "of vmdk version %u; 1 to 3 are supported",
+			       get_le32(header + 4));
+	if (check_sizes(capacity, grain, per_table, err) < 0)
+		return -1;
+	if (directory == GD_AT_END && read_footer(in, header, &directory, err) < 0)
+		return -1;
+	if (directory > in->size / SECTOR)
+		return reader_damaged("its grain directory lies outside; it may be cut short", err);
+	*out = (struct layout){
+		.kind = LAYOUT_VMDK,
+		.size = capacity * SECTOR,
+		.unit = grain * SECTOR,
+		.table = directory * SECTOR,
+		.entries = UINT64_MAX, /* as many as the capacity asks for */
+		.per_table = per_table,
+		.zero_grains = (flags & FLAG_ZERO_GRAINS) != 0,
+		.markers = (flags & FLAG_MARKERS) != 0,
+	};
+	return 0;
+}
+
+/* A file that begins with "COWD": what ESX makes. */
+static int read_cow(const uint8_t *header, struct layout *out, struct err *err)
+{
+	uint64_t capacity = get_le32(header + 12), grain = get_le32(header + 16);
+
+	if (check_sizes(capacity, grain, 1, err) < 0)
+		return -1;
+	*out = (struct layout){
+		.kind = LAYOUT_VMDK,
+		.size = capacity * SECTOR,
+		.unit = grain * SECTOR,
+		.table = (uint64_t)get_le32(header + 20) * SECTOR,
+		.entries = get_le32(header + 24),
+		.per_table = COW_GRAINS_PER_TABLE,
+	};
+	return 0;
+}
+
+int vmdk_read_extent(const struct reader *in, struct layout *out, struct err *err)
 {
 	uint8_t header[SECTOR];
 
-	if (read_header(in, header, out, err) < 0)
+	if (reader_get(in, header, sizeof header, 0, err) < 0)
 		return -1;
-	return out->directory == GD_AT_END ? read_footer(in, header, &out->directory, err) : 0;
+	if (!memcmp(header, "KDMV", 4))
+		return read_sparse(in, header, out, err);
+	if (!memcmp(header, "COWD", 4))
+		return read_cow(header, out, err);
+	if (!memcmp(header, "\xbe\xba\xfe\xca\0\0\0\0", 8))
+		return err_set(err, ERR_REFUSED,
+			       "a space-efficient sparse (seSparse) extent, which cannot be "
+			       "checked; convert the disk with qemu-img convert first");
+	return reader_damaged("a sparse extent does not begin like one", err);
 }
 
 /* Take the next word off the line; "" at its end. */
@@ -138,12 +181,12 @@ static int parse_place(char *rest, char **name, uint64_t *offset, struct err *er
 	}
 	end = *rest == '"' ? strchr(rest + 1, '"') : NULL;
 	if (!end || end == rest + 1 || end - rest > NAME_MAX_BYTES)
-		return damaged("an extent has an impossible name", err);
+		return reader_damaged("an extent has an impossible name", err);
 	*end++ = '\0';
 	*name = rest + 1;
 	rest = next_word(&end);
 	if (*rest && (parse_number(rest, offset) < 0 || *offset > CAPACITY_MAX))
-		return damaged("an extent has an impossible offset", err);
+		return reader_damaged("an extent has an impossible offset", err);
 	return 0;
 }
 
@@ -159,9 +202,9 @@ static int parse_extent(const char *access, char *rest, struct references *out, 
 			       "more than %d extents; convert it with qemu-img convert first",
 			       EXTENTS_MAX);
 	if (parse_number(sectors_text, &sectors) < 0 || sectors > CAPACITY_MAX)
-		return damaged("an extent has an impossible size", err);
+		return reader_damaged("an extent has an impossible size", err);
 	if (*type == '\0' || strlen(type) >= sizeof ref->type)
-		return damaged("an extent has no proper type", err);
+		return reader_damaged("an extent has no proper type", err);
 	if (parse_place(rest, &name, &offset, err) < 0)
 		return -1;
 	ref = references_add(out, REFERENCE_EXTENT, name, NULL, err);
@@ -197,7 +240,7 @@ static int parse_setting(char *key, char *value, struct settings *out, struct er
 	value = unquote(value);
 	if (!strcasecmp(key, "createType")) {
 		if (strlen(value) >= sizeof out->type || strspn(value, LETTERS) != strlen(value))
-			return damaged("its createType is unknown", err);
+			return reader_damaged("its createType is unknown", err);
 		copy_word(out->type, sizeof out->type, value);
 	} else if (!strcasecmp(key, "CID")) {
 		out->cid = (uint32_t)strtoul(value, NULL, 16);
@@ -205,7 +248,7 @@ static int parse_setting(char *key, char *value, struct settings *out, struct er
 		out->parent_cid = (uint32_t)strtoul(value, NULL, 16);
 	} else if (!strcasecmp(key, "parentFileNameHint")) {
 		if (strlen(value) >= sizeof out->parent)
-			return damaged("the name of its parent is too long", err);
+			return reader_damaged("the name of its parent is too long", err);
 		copy_word(out->parent, sizeof out->parent, value);
 	}
 	return 0;
@@ -283,20 +326,20 @@ static void drop_self(struct references *refs)
 
 static int parse_sparse(const struct reader *in, struct references *out, struct err *err)
 {
-	struct vmdk_sparse sparse;
 	autofree char *text = NULL;
 	uint8_t header[SECTOR];
 	uint64_t place;
 
-	if (read_header(in, header, &sparse, err) < 0 || vmdk_read_sparse(in, &sparse, err) < 0)
+	if (reader_get(in, header, sizeof header, 0, err) < 0 ||
+	    read_sparse(in, header, &out->layout, err) < 0)
 		return -1;
 	place = get_le64(header + 28);
 	if (place == 0)
 		return only_an_extent(err);
 	if (place != 1) /* QEMU looks nowhere else */
-		return damaged("its descriptor is not at the second sector", err);
+		return reader_damaged("its descriptor is not at the second sector", err);
 	if (in->size < 2 * SECTOR)
-		return damaged("it was cut short", err);
+		return reader_damaged("it was cut short", err);
 	text = read_text(in, SECTOR, err);
 	if (!text || parse_text(text, out, err) < 0)
 		return -1;
@@ -321,8 +364,7 @@ int vmdk_parse(const struct reader *in, struct references *out, struct err *err)
 	autofree char *text = NULL;
 
 	if (in->size < 4)
-		return err_set(err, ERR_REFUSED,
-			       "not a vmdk image; say what it is with --source-format=FORMAT");
+		return references_wrong_format("vmdk", err);
 	text = read_text(in, 0, err);
 	if (!text)
 		return -1;
@@ -331,36 +373,45 @@ int vmdk_parse(const struct reader *in, struct references *out, struct err *err)
 	if (str_starts(text, "COWD"))
 		return only_an_extent(err);
 	if (strncasecmp(text, title, strlen(title)))
-		return err_set(err, ERR_REFUSED,
-			       "not a vmdk image; say what it is with --source-format=FORMAT");
+		return references_wrong_format("vmdk", err);
 	/* Once QEMU has written to the disk there are zeros behind the text. */
 	if (in->size > TEXT_MAX || !is_zero(text + strlen(text), in->size - strlen(text)))
-		return damaged("its descriptor is too long or no text", err);
+		return reader_damaged("its descriptor is too long or no text", err);
 	return parse_text(text, out, err);
 }
 
-static int is_one_of(const char *word, const char *const *words)
+int vmdk_is_flat(const struct reference *ref)
 {
-	while (*words && strcasecmp(word, *words))
-		words++;
-	return *words != NULL;
+	return !strcasecmp(ref->type, "FLAT") || !strcasecmp(ref->type, "VMFS");
+}
+
+/* The type as QEMU spells it, which it compares to the letter: what it does
+ * not recognise is left out of the disk.  NULL for those that cannot be read.
+ */
+static const char *canonical_type(const char *type)
+{
+	static const char *const types[] = { "FLAT", "VMFS", "SPARSE", "VMFSSPARSE" };
+
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (!strcasecmp(type, types[i]))
+			return types[i];
+	return NULL;
 }
 
 static int write_extent(FILE *out, const struct reference *ref, int fd, struct err *err)
 {
-	static const char *const flat[] = { "FLAT", "VMFS", NULL };
-	static const char *const sparse[] = { "SPARSE", "VMFSSPARSE", "SESPARSE", NULL };
+	const char *type = canonical_type(ref->type);
 
 	if (!strcasecmp(ref->access, "NOACCESS") || *ref->name == '\0' || ref->sectors == 0 ||
-	    (!is_one_of(ref->type, flat) && !is_one_of(ref->type, sparse)))
+	    !type)
 		return err_set(err, ERR_REFUSED,
 			       "has an extent of type %s %s that cannot be read; convert it with "
 			       "the tool that made it",
 			       ref->access, ref->type);
-	if (!strcasecmp(ref->type, "VMFS") && ref->offset != 0)
-		return damaged("an extent of type VMFS has an offset", err);
-	fprintf(out, "RW %" PRIu64 " %s \"/proc/self/fd/%d\"", ref->sectors, ref->type, fd);
-	if (!strcasecmp(ref->type, "FLAT"))
+	if (!strcmp(type, "VMFS") && ref->offset != 0)
+		return reader_damaged("an extent of type VMFS has an offset", err);
+	fprintf(out, "RW %" PRIu64 " %s \"/proc/self/fd/%d\"", ref->sectors, type, fd);
+	if (!strcmp(type, "FLAT"))
 		fprintf(out, " %" PRIu64, ref->offset);
 	fprintf(out, "\n");
 	return 0;

@@ -15,17 +15,14 @@ struct reader;
  */
 int vmdk_parse(const struct reader *in, struct references *out, struct err *err);
 
-/* The header of a sparse file, "KDMV", as far as its tables need it. */
-struct vmdk_sparse {
-	uint64_t capacity, grain; /* in sectors */
-	uint32_t grains_per_table;
-	uint64_t directory; /* sector of the grain directory */
-};
-
-/* Refused unless the file stands for itself: a sparse file of capacity 0 is a
- * descriptor in disguise.
+/* The header of an extent that is not flat.  As QEMU does, it goes by how the
+ * file begins, whatever type it was declared to have.  Refused unless the file
+ * stands for itself: a sparse file of capacity 0 is a descriptor in disguise.
  */
-int vmdk_read_sparse(const struct reader *in, struct vmdk_sparse *out, struct err *err);
+int vmdk_read_extent(const struct reader *in, struct layout *out, struct err *err);
+
+/* An extent whose file holds the guest's bytes as they are. */
+int vmdk_is_flat(const struct reference *ref);
 
 /* A new text descriptor with the parsed one's type and extents, extent i (an
  * index into refs) in QEMU's descriptor fd_number(ctx, i) and nowhere else.

@@ -41,7 +41,7 @@ static void try_format(const struct reader *in, const char *format)
 
 	if (references_parse(in, format, &refs, &err) == 0) {
 		free(vmdk_descriptor(&refs, &err, any_fd, NULL));
-		tables_check(in, format, &err);
+		tables_check(in, &refs.layout, in->size, &err);
 	} else if (err.kind != ERR_REFUSED || refs.len != 0) {
 		abort(); /* memory cannot give read errors */
 	}
@@ -52,12 +52,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const formats[] = { "qcow2", "vmdk", "vdi", "vhdx", "raw", "other" };
 	const struct memory memory = { data + 1, size ? size - 1 : 0 };
 	const struct reader in = { &memory, memory.size, read_memory };
+	struct layout layout;
 	struct err err;
 
 	if (size == 0)
 		return 0;
 	try_format(&in, formats[data[0] % 6]);
-	if (data[0] % 6 == 1)
-		tables_check_vmdk_extent(&in, &err);
+	if (data[0] % 6 == 1 && vmdk_read_extent(&in, &layout, &err) == 0)
+		tables_check(&in, &layout, in.size, &err);
 	return 0;
 }

@@ -12,7 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -194,6 +197,141 @@ static void the_child_dies_with_us(void **state)
 	close(ends[0]);
 }
 
+/* What a shell needs to start. */
+static const char *const runtime[] = { "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", NULL };
+
+static int has_landlock(void)
+{
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* its version */) > 0;
+}
+
+/* Files of ours: the first is given to the child, the second is not. */
+static void make_two_files(char path[2][64], int fd[2])
+{
+	for (int i = 0; i < 2; i++) {
+		strcpy(path[i], "/tmp/test-child-XXXXXX");
+		fd[i] = mkostemp(path[i], O_CLOEXEC);
+		assert_true(fd[i] >= 0);
+		assert_int_equal(write(fd[i], i ? "secret\n" : "public\n", 7), 7);
+	}
+}
+
+static void a_confined_child_opens_only_what_it_was_given(void **state)
+{
+	char path[2][64], script[400];
+	struct child_config cfg = { .fd_count = 1, .readable = runtime };
+	const char *const argv[] = { "sh", "-c", script, NULL };
+	struct err err = { 0 };
+	struct child *child;
+	int fd[2], out, readonly;
+	char text[512] = "";
+	size_t len = 0;
+	ssize_t n;
+
+	(void)state;
+	if (!has_landlock())
+		skip();
+	make_two_files(path, fd);
+	snprintf(script, sizeof script,
+		 "cat /proc/self/fd/3; cat %s; cat %s && echo bad; cat /etc/passwd && echo bad; "
+		 "ls /tmp && echo bad; echo x >%s && echo bad; echo x >/dev/null && echo end",
+		 path[0], path[1], path[0]);
+	readonly = open(path[0], O_RDONLY | O_CLOEXEC);
+	cfg.argv = argv;
+	cfg.fds = &readonly;
+	cfg.stdout_fd = &out;
+	child = child_start(&cfg, &err);
+	assert_non_null(child);
+	while ((n = read(out, text + len, sizeof text - 1 - len)) > 0)
+		len += (size_t)n;
+	assert_string_equal(text, "public\npublic\nend\n");
+	child_stop(child);
+	close(out);
+	close(readonly);
+	for (int i = 0; i < 2; i++) {
+		close(fd[i]);
+		unlink(path[i]);
+	}
+}
+
+static void a_confined_child_connects_to_nobody(void **state)
+{
+	const char *const argv[] = { "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/1 || echo refused",
+				     NULL };
+	struct child_config cfg = { .argv = argv, .readable = runtime };
+	struct err err = { 0 };
+	struct child *child;
+	int out;
+
+	(void)state;
+	cfg.stdout_fd = &out;
+	child = child_start(&cfg, &err);
+	assert_non_null(child);
+	child_wait(child);
+	if (!strstr(child_last_words(child), "Permission denied")) /* not: connection refused */
+		fail_msg("%s", child_last_words(child));
+	child_stop(child);
+	close(out);
+}
+
+static int is_known(const void *ctx, const struct stat *st)
+{
+	const struct stat *known = ctx;
+
+	return st->st_ino == known->st_ino && st->st_dev == known->st_dev;
+}
+
+static void a_file_that_the_child_opened_by_itself_is_found(void **state)
+{
+	char path[2][64], script[200], byte;
+	struct err err = { 0 };
+	struct child *child;
+	struct stat st;
+	int fd[2], out;
+
+	(void)state;
+	make_two_files(path, fd);
+	assert_int_equal(fstat(fd[0], &st), 0);
+	child = start_shell("exec 5</dev/null; echo; exec sleep 60", fd, 1, 0, &out);
+	assert_int_equal(read(out, &byte, 1), 1);
+	assert_int_equal(child_check_files(child, is_known, &st, &err), 0);
+	child_stop(child);
+	close(out);
+	snprintf(script, sizeof script, "exec 5<%s; echo; exec sleep 60", path[1]);
+	child = start_shell(script, fd, 1, 0, &out);
+	assert_int_equal(read(out, &byte, 1), 1);
+	assert_int_equal(child_check_files(child, is_known, &st, &err), -1);
+	assert_non_null(strstr(err.text, path[1]));
+	child_stop(child);
+	close(out);
+	for (int i = 0; i < 2; i++) {
+		close(fd[i]);
+		unlink(path[i]);
+	}
+}
+
+/* Room for the pipe, but for no number behind those of many descriptors. */
+static void a_start_without_free_descriptors_fails(void **state)
+{
+	const char *const argv[] = { "true", NULL };
+	struct child_config cfg = { .argv = argv, .fd_count = 50 };
+	struct rlimit limit, low;
+	struct err err = { 0 };
+	int fds[50];
+
+	(void)state;
+	for (int i = 0; i < 50; i++)
+		fds[i] = 0;
+	cfg.fds = fds;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = (struct rlimit){ 40, limit.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	assert_null(child_start(&cfg, &err));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(err.kind, ERR_FAILED);
+	assert_non_null(strstr(err.text, "cannot start true: Too many open files"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +345,10 @@ int main(void)
 		cmocka_unit_test(secrets_in_the_environment_stay_here),
 		cmocka_unit_test(a_listening_socket_is_announced),
 		cmocka_unit_test(the_child_dies_with_us),
+		cmocka_unit_test(a_confined_child_opens_only_what_it_was_given),
+		cmocka_unit_test(a_confined_child_connects_to_nobody),
+		cmocka_unit_test(a_file_that_the_child_opened_by_itself_is_found),
+		cmocka_unit_test(a_start_without_free_descriptors_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,12 +41,13 @@ static int parse(const char *format)
 	return parse_sized(format, FILE_SIZE);
 }
 
+/* Of a file whose header is read whole, but which ends at size. */
 static int check_tables(const char *format, size_t size)
 {
 	const struct reader in = { NULL, size, read_file };
 
-	err = (struct err){ 0 };
-	return tables_check(&in, format, &err);
+	assert_int_equal(parse(format), 0);
+	return tables_check(&in, &refs.layout, size, &err);
 }
 
 static void assert_refused(const char *why)
@@ -269,10 +270,59 @@ static void tables_that_lead_out_of_the_file_are_refused(void **state)
 	}
 	put_be64(2 * CLUSTER + 15 * 8, 7 * CLUSTER);
 	assert_int_equal(check_tables("qcow2", FILE_SIZE), 0);
-	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 1), 0);
-	assert_int_equal(check_tables("qcow2", 7 * CLUSTER), -1);
+	assert_int_equal(check_tables("qcow2", FILE_SIZE - 1), -1);
+	assert_refused("cut short");
+	put_be64(24, MIB - CLUSTER + 512); /* the guest sees one sector of the cluster */
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 512), 0);
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 511), -1);
 	put_be64(1 * CLUSTER, FILE_SIZE);
 	assert_int_equal(check_tables("qcow2", FILE_SIZE), -1);
+}
+
+static void a_compressed_cluster_must_be_there_up_to_its_last_sector(void **state)
+{
+	const unsigned length_at = 62 - (16 - 8);
+	const uint64_t offset = 7 * CLUSTER + 700;
+
+	(void)state;
+	put_be64(2 * CLUSTER, (UINT64_C(1) << 62) | (UINT64_C(2) << length_at) | offset);
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 3 * 512 + 1), 0);
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 3 * 512), -1);
+	assert_refused("cut short");
+	put_be64(2 * CLUSTER, (UINT64_C(1) << 62) | offset);
+	assert_int_equal(check_tables("qcow2", offset + 1), 0);
+	assert_int_equal(check_tables("qcow2", offset), -1);
+}
+
+static void subclusters_must_be_there_up_to_the_last_that_is_stored(void **state)
+{
+	(void)state;
+	put_be64(72, 16);
+	put_be64(2 * CLUSTER, 7 * CLUSTER);
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER), 0);
+	put_be64(2 * CLUSTER + 8, 5); /* the first and the third of 2 KiB */
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 3 * 2048), 0);
+	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 3 * 2048 - 1), -1);
+	assert_refused("cut short");
+}
+
+static void data_in_another_file_must_be_there(void **state)
+{
+	const struct reader in = { NULL, FILE_SIZE, read_file };
+
+	(void)state;
+	put_be64(72, 4);
+	put_extension(112, 0x44415441U, "data", 4);
+	put_be64(2 * CLUSTER, UINT64_C(1) << 63); /* at offset 0 */
+	put_be64(2 * CLUSTER + 8, (UINT64_C(1) << 63) | 90 * CLUSTER);
+	assert_int_equal(parse("qcow2"), 0);
+	assert_int_equal(tables_check(&in, &refs.layout, 91 * CLUSTER, &err), 0);
+	assert_int_equal(tables_check(&in, &refs.layout, 91 * CLUSTER - 1, &err), -1);
+	assert_refused("cut short");
+	put_be64(2 * CLUSTER + 8, 0);
+	assert_int_equal(tables_check(&in, &refs.layout, CLUSTER - 1, &err), -1);
+	put_be64(2 * CLUSTER, 0);
+	assert_int_equal(tables_check(&in, &refs.layout, 0, &err), 0);
 }
 
 static void one_table_used_for_all_of_a_huge_disk_is_refused(void **state)
@@ -294,6 +344,7 @@ static void make_vdi(uint32_t type)
 	put_le32(76, type);
 	put_le32(340, 512);
 	put_le32(344, 1024);
+	put_le64(368, 4 * CLUSTER);
 	put_le32(376, CLUSTER);
 	put_le32(384, 4);
 }
@@ -324,6 +375,9 @@ static void a_vdi_that_was_cut_short_is_refused(void **state)
 	put_le32(512, 0xffffffffU);
 	put_le32(516, 6);
 	assert_int_equal(check_tables("vdi", FILE_SIZE), 0);
+	assert_int_equal(check_tables("vdi", 1024 + 7 * CLUSTER), 0);
+	assert_int_equal(check_tables("vdi", 1024 + 7 * CLUSTER - 1), -1);
+	assert_refused("cut short");
 	put_le32(516, 7);
 	assert_int_equal(check_tables("vdi", FILE_SIZE), -1);
 	assert_refused("cut short");
@@ -442,12 +496,107 @@ static void a_vmdk_that_was_cut_short_is_refused(void **state)
 	put_le32((size_t)30 * 512, 31);
 	put_le32((size_t)31 * 512, 100);
 	assert_int_equal(check_tables("vmdk", FILE_SIZE), 0);
+	assert_int_equal(check_tables("vmdk", 228 * 512), 0);
+	assert_int_equal(check_tables("vmdk", 228 * 512 - 1), -1);
+	assert_refused("cut short");
+	put_le64(12, 1); /* of one sector */
+	assert_int_equal(check_tables("vmdk", 101 * 512), 0);
 	put_le32((size_t)31 * 512, FILE_SIZE / 512);
 	assert_int_equal(check_tables("vmdk", FILE_SIZE), -1);
 	assert_refused("cut short");
 	put_le32((size_t)30 * 512, FILE_SIZE / 512);
 	assert_int_equal(check_tables("vmdk", FILE_SIZE), -1);
 	assert_refused("cut short");
+}
+
+static void the_last_compressed_grain_must_be_there_to_its_end(void **state)
+{
+	(void)state;
+	make_sparse(VMDK_HEAD "createType=\"streamOptimized\"\nRW 256 SPARSE \"x\"\n");
+	put_le32(8, 3 << 16);
+	put_le64(12, 256);
+	put_le32((size_t)30 * 512, 31);
+	put_le32((size_t)31 * 512, 200);
+	put_le32((size_t)31 * 512 + 4, 100);
+	put_le32((size_t)200 * 512 + 8, 5000);
+	assert_int_equal(check_tables("vmdk", 200 * 512 + 12 + 5000), 0);
+	assert_int_equal(check_tables("vmdk", 200 * 512 + 12 + 4999), -1);
+	assert_refused("cut short");
+	assert_int_equal(check_tables("vmdk", 200 * 512 + 11), -1);
+	assert_refused("cut short");
+}
+
+static void grains_of_zeros_need_no_place(void **state)
+{
+	(void)state;
+	make_sparse(VMDK_HEAD "createType=\"monolithicSparse\"\nRW 128 SPARSE \"x\"\n");
+	put_le32((size_t)30 * 512, 31);
+	put_le32((size_t)31 * 512, 1);
+	assert_int_equal(check_tables("vmdk", 32 * 512), -1);
+	assert_refused("cut short");
+	put_le32(8, 4);
+	assert_int_equal(check_tables("vmdk", 33 * 512), 0);
+}
+
+static int read_extent(struct layout *layout)
+{
+	const struct reader in = { NULL, FILE_SIZE, read_file };
+
+	err = (struct err){ 0 };
+	return vmdk_read_extent(&in, layout, &err);
+}
+
+static void extents_are_known_by_how_they_begin(void **state)
+{
+	struct layout layout;
+
+	(void)state;
+	make_sparse("");
+	assert_int_equal(read_extent(&layout), 0);
+	assert_int_equal(layout.size, 128 * 512);
+	put_le64(12, 0);
+	assert_int_equal(read_extent(&layout), -1);
+	assert_refused("capacity");
+	memset(file, 0, sizeof file);
+	memcpy(file, "COWD", 4);
+	put_le32(12, 8192);
+	put_le32(16, 1);
+	put_le32(20, 4);
+	put_le32(24, 2);
+	assert_int_equal(read_extent(&layout), 0);
+	assert_int_equal(layout.size, 8192 * 512);
+	assert_int_equal(layout.per_table, 4096);
+	put_le64(0, 0xcafebabe);
+	assert_int_equal(read_extent(&layout), -1);
+	assert_refused("qemu-img convert");
+	strcpy((char *)file, VMDK_HEAD);
+	assert_int_equal(read_extent(&layout), -1);
+	assert_refused("does not begin like one");
+}
+
+static void a_cow_extent_that_was_cut_short_is_refused(void **state)
+{
+	struct reader in = { NULL, 200 * 512, read_file };
+	struct layout layout;
+
+	(void)state;
+	memset(file, 0, sizeof file);
+	memcpy(file, "COWD", 4);
+	put_le32(12, 4097);
+	put_le32(16, 1);
+	put_le32(20, 4);
+	put_le32(24, 2);
+	put_le32((size_t)4 * 512 + 4, 50);
+	put_le32((size_t)50 * 512, 199);
+	assert_int_equal(read_extent(&layout), 0);
+	assert_int_equal(tables_check(&in, &layout, in.size, &err), 0);
+	in.size--;
+	assert_int_equal(tables_check(&in, &layout, in.size, &err), -1);
+	assert_refused("cut short");
+	put_le32(24, 1); /* QEMU fails behind the directory's end */
+	assert_int_equal(read_extent(&layout), 0);
+	assert_int_equal(tables_check(&in, &layout, in.size, &err), -1);
+	assert_refused("too small");
 }
 
 static int extent_number(const void *ctx, size_t extent)
@@ -471,6 +620,14 @@ static void our_own_descriptor_names_only_descriptors(void **state)
 	assert_null(strstr(text, "passwd"));
 	assert_null(strstr(text, "\n\n"));
 	free(text);
+	assert_int_equal(parse_text(VMDK_HEAD "createType=\"vmfsSparse\"\n"
+					      "rw 100 vmfsSparse \"a\"\n"
+					      "Rw 100 flat \"b\" 3\n"),
+			 0);
+	text = vmdk_descriptor(&refs, &err, extent_number, NULL); /* spelt as QEMU wants it */
+	assert_non_null(strstr(text, "RW 100 VMFSSPARSE \"/proc/self/fd/10\"\n"
+				     "RW 100 FLAT \"/proc/self/fd/11\" 3\n"));
+	free(text);
 	assert_int_equal(parse_text(VMDK_HEAD "RW 100 ZERO\n"), 0);
 	assert_null(vmdk_descriptor(&refs, &err, extent_number, NULL));
 	assert_refused("cannot be read");
@@ -483,6 +640,8 @@ static void put_entry(size_t at, const char *id, uint32_t value)
 	put_le32(at + 20, 8);
 }
 
+enum { VHDX_BLOCKS = 448 * KIB };
+
 static void make_vhdx(uint32_t flags)
 {
 	const size_t regions = 192 * KIB, metadata = 256 * KIB;
@@ -490,16 +649,24 @@ static void make_vhdx(uint32_t flags)
 	memset(file, 0, sizeof file);
 	memcpy(file, "vhdxfile", 8);
 	memcpy(file + regions, "regi", 4);
-	put_le32(regions + 8, 1);
+	put_le32(regions + 8, 2);
 	put_entry(regions + 16, "\x06\xa2\x7c\x8b\x90\x47\x9a\x4b\xb8\xfe\x57\x5f\x05\x0f\x88\x6e",
 		  0);
 	put_le64(regions + 32, metadata);
+	put_entry(regions + 48, "\x66\x77\xc2\x2d\x23\xf6\x00\x42\x9d\x64\x11\x5e\x9b\xfd\x4a\x08",
+		  0);
+	put_le64(regions + 64, VHDX_BLOCKS);
+	put_le32(regions + 72, MIB);
 	memcpy(file + metadata, "metadata", 8);
-	put_le32(metadata + 8, 2 << 16);
+	put_le32(metadata + 8, 3 << 16);
 	put_entry(metadata + 32, "\x37\x67\xa1\xca\x36\xfa\x43\x4d\xb3\xb6\x33\xf0\xaa\x44\xe7\x6b",
 		  65536);
 	put_entry(metadata + 64, "\x1d\xbf\x41\x81\x6f\xa9\x09\x47\xba\x47\xf2\x33\xa8\xfa\xab\x5f",
 		  65544);
+	put_entry(metadata + 96, "\x24\x42\xa5\x2f\x1b\xcd\x76\x48\xb2\x11\x5d\xbe\xd8\x3b\xf4\xb8",
+		  65552);
+	put_le64(metadata + 65552, MIB + CLUSTER);
+	put_le32(metadata + 65536, MIB);
 	put_le32(metadata + 65536 + 4, flags);
 	put_le32(metadata + 65544, 4096);
 }
@@ -515,6 +682,22 @@ static void a_vhdx_with_a_parent_is_seen(void **state)
 	assert_int_equal(parse("vhdx"), 0);
 	assert_int_equal(refs.len, 1);
 	assert_int_equal(refs.at[0].kind, REFERENCE_PARENT);
+}
+
+static void a_vhdx_that_was_cut_short_is_refused(void **state)
+{
+	(void)state;
+	make_vhdx(0);
+	put_le64(VHDX_BLOCKS + 8, 0 | 6); /* the last block: the guest sees 64 KiB of it */
+	assert_int_equal(check_tables("vhdx", FILE_SIZE), 0);
+	put_le64(VHDX_BLOCKS, 0 | 6);
+	assert_int_equal(check_tables("vhdx", FILE_SIZE), -1);
+	assert_refused("cut short");
+	put_le64(VHDX_BLOCKS, MIB | 2); /* zeros */
+	assert_int_equal(check_tables("vhdx", FILE_SIZE), 0);
+	put_le64(VHDX_BLOCKS + 8, MIB | 7);
+	assert_int_equal(check_tables("vhdx", FILE_SIZE), -1);
+	assert_refused("cut short");
 }
 
 static int free_refs(void **state)
@@ -540,6 +723,9 @@ int main(void)
 		TEST(headers_that_make_no_sense_are_refused),
 		TEST(a_file_that_ends_in_its_header_is_refused),
 		TEST(tables_that_lead_out_of_the_file_are_refused),
+		TEST(a_compressed_cluster_must_be_there_up_to_its_last_sector),
+		TEST(subclusters_must_be_there_up_to_the_last_that_is_stored),
+		TEST(data_in_another_file_must_be_there),
 		TEST(one_table_used_for_all_of_a_huge_disk_is_refused),
 		TEST(a_vdi_with_a_parent_is_seen),
 		TEST(a_vdi_that_was_cut_short_is_refused),
@@ -549,8 +735,13 @@ int main(void)
 		TEST(a_vmdk_that_lists_only_itself_names_nothing),
 		TEST(a_descriptor_in_disguise_is_refused),
 		TEST(a_vmdk_that_was_cut_short_is_refused),
+		TEST(the_last_compressed_grain_must_be_there_to_its_end),
+		TEST(grains_of_zeros_need_no_place),
+		TEST(extents_are_known_by_how_they_begin),
+		TEST(a_cow_extent_that_was_cut_short_is_refused),
 		TEST(our_own_descriptor_names_only_descriptors),
 		TEST(a_vhdx_with_a_parent_is_seen),
+		TEST(a_vhdx_that_was_cut_short_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, free_refs);
