@@ -192,7 +192,7 @@ static int capture_reported(const struct options *opt, const struct plan *plan, 
 	return done;
 }
 
-static int capture_command(const struct options *opt, const struct plan *plan, struct err *err)
+static int capture_planned(const struct options *opt, const struct plan *plan, struct err *err)
 {
 	enum progress_style style = PROGRESS_NONE;
 	struct report report;
@@ -211,24 +211,25 @@ static int capture_command(const struct options *opt, const struct plan *plan, s
 	return done;
 }
 
-int command_create(const struct options *opt, struct err *err)
+static int capture_by(int (*make_plan)(struct plan *plan, const struct options *opt,
+				       struct err *err),
+		      const struct options *opt, struct err *err)
 {
 	struct plan plan;
-	int done = plan_create(&plan, opt, err);
+	int done = make_plan(&plan, opt, err);
 
 	if (done == 0)
-		done = capture_command(opt, &plan, err);
+		done = capture_planned(opt, &plan, err);
 	plan_free(&plan);
 	return done;
 }
 
+int command_create(const struct options *opt, struct err *err)
+{
+	return capture_by(plan_create, opt, err);
+}
+
 int command_convert(const struct options *opt, struct err *err)
 {
-	struct plan plan;
-	int done = plan_convert(&plan, opt, err);
-
-	if (done == 0)
-		done = capture_command(opt, &plan, err);
-	plan_free(&plan);
-	return done;
+	return capture_by(plan_convert, opt, err);
 }
