@@ -24,6 +24,9 @@
 #define HASH_LONG_BYTES (64 * GIB)
 #define HASH_RATE	(900 * MIB)
 
+/* Manifest and report. */
+#define NOTES_BYTES (64 * KIB)
+
 struct snapshot {
 	const struct plan *plan;
 	struct report *report;
@@ -100,13 +103,21 @@ static int weigh(struct snapshot *s, struct estimate *e, struct err *err)
 {
 	struct pipeline_config cfg = pipeline_of(s);
 	size_t cluster_size = s->plan->cluster_size;
+	uint64_t extra;
 
 	cfg.progress = NULL;
 	if (pipeline_measure(&cfg, s->source, cluster_size, e, err) < 0)
 		return -1;
-	if (!s->plan->dry_run && e->most_bytes <= s->dest->free_bytes)
-		return 0;
-	return pipeline_sample(&cfg, s->source, cluster_size, e, err);
+	s->report->estimate.mapped_bytes = e->most_bytes;
+	extra = NOTES_BYTES + s->plan->format->overhead(s->source->size, cluster_size,
+							e->most_bytes / cluster_size);
+	if ((s->plan->dry_run || e->most_bytes + extra > s->dest->free_bytes) &&
+	    pipeline_sample(&cfg, s->source, cluster_size, e, err) < 0)
+		return -1;
+	e->most_bytes += extra;
+	e->likely_bytes += extra;
+	e->least_bytes += e->sampled_bytes ? extra / 2 : 0;
+	return 0;
 }
 
 static int check_destination(struct snapshot *s, struct err *err)
@@ -126,7 +137,6 @@ static int check_destination(struct snapshot *s, struct err *err)
 		log_warn("the image will take about %s, and only %s are free: it may not fit",
 			 size_format(e.likely_bytes).text, size_format(s->dest->free_bytes).text);
 	r->estimate.ran = true;
-	r->estimate.mapped_bytes = e.most_bytes;
 	r->estimate.sampled_bytes = e.sampled_bytes;
 	r->estimate.image_bytes = e.likely_bytes;
 	r->estimate.free_bytes = s->dest->free_known ? s->dest->free_bytes : UINT64_MAX;

@@ -19,7 +19,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static enum report_status status_of(const struct err *err)
 {
@@ -61,18 +60,17 @@ static int check_report_path(const char *path, struct err *err)
 {
 	const char *last;
 	autofree char *dir = io_directory(path, &last);
-	struct stat st;
+	autoclose int fd = -1;
 
 	if (!dir)
 		return err_nomem(err);
-	if (faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return err_errno(err, ERR_REFUSED, "cannot write a report to %s", path);
-	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
-		return err_set(err, ERR_REFUSED, "--report: %s is no regular file", path);
 	if (str_ends(last, ".manifest.json") || outfile_name_is_temporary(last))
 		return err_set(err, ERR_REFUSED,
 			       "--report: %s is a name that the store keeps for itself", path);
-	return 0;
+	return outfile_check_report(fd, dir, last, err) < 0 ? err_context(err, "--report") : 0;
 }
 
 static int report_deliver(const struct options *opt, const struct report *r, struct snapshot *s,

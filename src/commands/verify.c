@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/patience.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "dest/manifest.h"
@@ -142,47 +143,84 @@ static char *manifest_path(const char *image)
 	return str_format("%.*s.manifest.json", stem, image);
 }
 
-/* 1 when there is one, 0 when none was asked for and none is there. */
-static int load_manifest(const struct options *opt, struct image_info *info, struct err *err)
+/* The image's file and its manifest, for a thread that may hang in reading
+ * either; lost with it then (base/patience.h).
+ */
+struct claim {
+	char *image, *manifest; /* paths */
+	int must_exist;		/* the manifest was named */
+	int found;
+	struct image_info info; /* what the manifest says */
+	struct progress *progress;
+};
+
+static void claim_free(struct claim *c)
 {
-	autofree char *path = opt->manifest ? strdup(opt->manifest) : manifest_path(opt->args[0]);
+	if (!c)
+		return;
+	image_info_free(&c->info);
+	free(c->image);
+	free(c->manifest);
+	free(c);
+}
+
+static struct claim *claim_new(const struct options *opt, struct progress *progress,
+			       struct err *err)
+{
+	struct claim *c = calloc(1, sizeof *c);
+
+	if (c) {
+		c->image = strdup(opt->args[0]);
+		c->manifest = opt->manifest ? strdup(opt->manifest) : manifest_path(opt->args[0]);
+		c->must_exist = opt->manifest != NULL;
+		c->progress = progress;
+	}
+	if (c && c->image && c->manifest)
+		return c;
+	claim_free(c);
+	err_nomem(err);
+	return NULL;
+}
+
+static int load_manifest(void *ctx, struct err *err)
+{
+	struct claim *c = ctx;
 	autofree char *text = NULL;
 	size_t len;
 
-	if (!path)
-		return err_nomem(err);
-	if (!opt->manifest && access(path, F_OK) < 0)
+	if (!c->must_exist && faccessat(AT_FDCWD, c->manifest, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    errno == ENOENT)
 		return 0;
-	text = io_read_file(AT_FDCWD, path, MANIFEST_MAX, &len, err);
-	if (!text || manifest_from_json(text, len, path, info, err) < 0)
+	text = io_read_file(AT_FDCWD, c->manifest, MANIFEST_MAX, &len, err);
+	if (!text || manifest_from_json(text, len, c->manifest, &c->info, err) < 0)
 		return -1;
-	return 1;
+	c->found = 1;
+	return 0;
 }
 
-static int check_manifest(const char *image, const struct image_info *info,
-			  struct progress *progress, struct err *err)
+static int check_manifest(void *ctx, struct err *err)
 {
-	autoclose int fd = open(image, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct claim *c = ctx;
+	autoclose int fd = open(c->image, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	uint64_t size = c->info.size, start, end;
 	struct digests digests;
-	uint64_t start, end;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, ERR_FAILED, "cannot open %s", image);
-	if ((uint64_t)st.st_size != info->size)
+		return err_errno(err, ERR_REFUSED, "cannot open %s", c->image);
+	if ((uint64_t)st.st_size != size)
 		return err_set(err, ERR_FAILED, "%s is %llu bytes long, its manifest says %llu",
-			       image, (unsigned long long)st.st_size,
-			       (unsigned long long)info->size);
-	progress_phase(progress, "hash", info->size);
-	if (hash_file(fd, image, info->size, &digests, progress_update, progress, err) < 0)
+			       c->image, (unsigned long long)st.st_size, (unsigned long long)size);
+	progress_phase(c->progress, "hash", size);
+	if (hash_file(fd, c->image, size, &digests, progress_update, c->progress, err) < 0)
 		return -1;
-	if (digests_equal(&digests, &info->digests))
+	if (digests_equal(&digests, &c->info.digests))
 		return 0;
-	digests_difference(&digests, &info->digests, info->size, &start, &end);
+	digests_difference(&digests, &c->info.digests, size, &start, &end);
 	return err_set(err, ERR_FAILED,
 		       "%s is not what its manifest says: it begins to differ at offset %llu or up "
 		       "to %llu bytes behind",
-		       image, (unsigned long long)start, (unsigned long long)(end - start));
+		       c->image, (unsigned long long)start, (unsigned long long)(end - start));
 }
 
 /* Held against writers, as for a capture: what changes meanwhile proves nothing. */
@@ -281,37 +319,53 @@ struct verdict {
 	bool manifest;
 };
 
-static int verify(const struct options *opt, struct progress *progress, struct verdict *verdict,
-		  struct err *err)
+static int verify_claim(const struct options *opt, struct claim *c, struct patience *patience,
+			struct verdict *verdict, struct err *err)
 {
-	CLEANUP(image_info_free) struct image_info info = { 0 };
 	autosource struct source *image = NULL, *against = NULL;
-	int has_manifest = load_manifest(opt, &info, err);
 	const char *format;
 
-	if (has_manifest < 0)
+	if (patience_run(patience, load_manifest, c, (unsigned)opt->stall_timeout, c->manifest,
+			 err) < 0)
 		return -1;
-	format = image_format_name(opt, &info, err);
-	if (!format || (has_manifest && check_manifest(opt->args[0], &info, progress, err) < 0))
+	format = image_format_name(opt, &c->info, err);
+	/* First, since it tells where a damaged image is damaged.  It takes as long
+	 * as it takes: only a signal ends it early.
+	 */
+	if (!format ||
+	    (c->found && patience_run(patience, check_manifest, c, 0, c->image, err) < 0))
 		return -1;
 	image = open_disk(opt, opt->args[0], format, err);
 	if (!image)
 		return -1;
-	if (has_manifest && image->size != info.virtual_size)
+	if (c->found && image->size != c->info.virtual_size)
 		return err_set(err, ERR_FAILED,
 			       "%s holds a disk of %llu bytes, its manifest says %llu", image->name,
 			       (unsigned long long)image->size,
-			       (unsigned long long)info.virtual_size);
+			       (unsigned long long)c->info.virtual_size);
 	if (opt->against) {
 		against = open_disk(opt, opt->against,
 				    opt->source_format ? opt->source_format : "raw", err);
 		if (!against)
 			return -1;
 	}
-	*verdict = (struct verdict){ .size = image->size, .manifest = has_manifest };
-	if (compare(opt, image, against, progress, err) < 0 || source_check(image, err) < 0)
+	*verdict = (struct verdict){ .size = image->size, .manifest = c->found };
+	if (compare(opt, image, against, c->progress, err) < 0 || source_check(image, err) < 0)
 		return -1;
 	return against ? source_check(against, err) : 0;
+}
+
+static int verify(const struct options *opt, struct progress *progress, struct verdict *verdict,
+		  struct err *err)
+{
+	struct claim *c = claim_new(opt, progress, err);
+	struct patience *patience = c ? patience_begin(err) : NULL;
+	int done = patience ? verify_claim(opt, c, patience, verdict, err) : -1;
+
+	if (!patience || !patience_is_lost(patience))
+		claim_free(c);
+	patience_end(patience);
+	return done;
 }
 
 static void print_verdict(const struct options *opt, const struct verdict *verdict)

@@ -159,7 +159,7 @@ static int check_names(const struct folder *f, struct err *err)
 
 	if (outfile_check_name(f->dirfd, f->path, f->file, f->existing, err) < 0 ||
 	    outfile_check_name(f->dirfd, f->path, f->manifest, OUTFILE_REPLACE, err) < 0 ||
-	    outfile_check_name(f->dirfd, f->path, f->report, OUTFILE_REPLACE, err) < 0)
+	    outfile_check_report(f->dirfd, f->path, f->report, err) < 0)
 		return -1;
 	found = find_current(f, &other, err);
 	if (f->existing == OUTFILE_REPLACE)

@@ -132,6 +132,28 @@ int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfil
 	return 0;
 }
 
+int outfile_check_report(int dirfd, const char *dir, const char *name, struct err *err)
+{
+	static const char begin[] = "{\n  \"schema\": \"ccsnap.report/";
+	char text[sizeof begin - 1];
+	autoclose int fd = -1;
+	ssize_t n;
+
+	if (outfile_check_name(dirfd, dir, name, OUTFILE_REPLACE, err) < 0)
+		return -1;
+	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	n = fd < 0 ? -1 : io_pread(fd, text, sizeof text, 0, NULL);
+	if (n < 0)
+		return err_errno(err, ERR_REFUSED, "cannot look at %s/%s", dir, name);
+	if (n == 0 || (n == sizeof text && memcmp(text, begin, sizeof text) == 0))
+		return 0;
+	return err_set(err, ERR_REFUSED,
+		       "%s/%s exists and is no report of ccsnap; it is never replaced by one", dir,
+		       name);
+}
+
 int outfile_remove(int dirfd, const char *dir, const char *name, struct err *err)
 {
 	if (outfile_check_name(dirfd, dir, name, OUTFILE_REPLACE, err) < 0)
@@ -537,7 +559,7 @@ int outfile_replace(const struct outfile_place *place, const char *text, struct 
 
 	if (!out)
 		return -1;
-	if (outfile_check_name(out->dirfd, out->dir, out->final, OUTFILE_REPLACE, err) == 0 &&
+	if (outfile_check_report(out->dirfd, out->dir, out->final, err) == 0 &&
 	    replace(out, text, err) == 0)
 		return 0;
 	err->kind = ERR_FAILED; /* whatever it was, it comes too late to refuse the run */

@@ -47,6 +47,11 @@ int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfil
 /* What outfile_check_name would let us replace goes; nothing there is fine. */
 int outfile_remove(int dirfd, const char *dir, const char *name, struct err *err);
 
+/* Nothing at name, or an empty file, or a report as we write it: what else is
+ * there is not replaced by a report, --overwrite or not.  Changes nothing.
+ */
+int outfile_check_report(int dirfd, const char *dir, const char *name, struct err *err);
+
 /* The directory's entries, from the first on. */
 DIR *outfile_open_dir(int dirfd, const char *dir, struct err *err);
 
@@ -79,7 +84,7 @@ int outfile_publish_note(struct outfile *out, const char *name, struct err *err)
 
 int outfile_is_published(const struct outfile *out);
 
-/* A small text at a name, in one step, in place of what regular file is there.
+/* A report at a name, in one step, in place of what outfile_check_report allows.
  * Waits for nobody but the directory's lock, also after a signal; sweeps only
  * what this name left.  Its errors are ERR_FAILED.
  */

@@ -8,8 +8,10 @@
 
 struct image *qcow2_create(const struct image_config *cfg, struct err *err);
 uint64_t qcow2_size_max(size_t cluster_size);
+uint64_t qcow2_overhead(uint64_t size, size_t cluster_size, uint64_t clusters);
 struct image *raw_create(const struct image_config *cfg, struct err *err);
 uint64_t raw_size_max(size_t cluster_size);
+uint64_t raw_overhead(uint64_t size, size_t cluster_size, uint64_t clusters);
 
 static const char *const qcow2_compressions[] = { "zstd", "zlib", "none", NULL };
 static const char *const raw_compressions[] = { "none", NULL };
@@ -23,6 +25,7 @@ const struct image_format image_formats[] = {
 		.cluster_max = 2 * MIB,
 		.cluster_default = 64 * KIB,
 		.size_max = qcow2_size_max,
+		.overhead = qcow2_overhead,
 		.create = qcow2_create,
 	},
 	{
@@ -34,6 +37,7 @@ const struct image_format image_formats[] = {
 		.cluster_default = 4 * KIB,
 		.hashed_in_passing = true,
 		.size_max = raw_size_max,
+		.overhead = raw_overhead,
 		.create = raw_create,
 	},
 	{ 0 },

@@ -78,6 +78,11 @@ struct image_format {
 	/* Largest guest disk at this cluster size. */
 	uint64_t (*size_max)(size_t cluster_size);
 
+	/* What the file takes at the most besides the data of so many
+	 * clusters of a disk of that size.
+	 */
+	uint64_t (*overhead)(uint64_t size, size_t cluster_size, uint64_t clusters);
+
 	struct image *(*create)(const struct image_config *cfg, struct err *err);
 };
 

@@ -78,6 +78,7 @@ struct qcow2 {
 
 struct image *qcow2_create(const struct image_config *cfg, struct err *err);
 uint64_t qcow2_size_max(size_t cluster_size);
+uint64_t qcow2_overhead(uint64_t size, size_t cluster_size, uint64_t clusters);
 
 static int write_at(struct qcow2 *q, const void *buf, size_t len, uint64_t offset, struct err *err)
 {
@@ -383,6 +384,20 @@ uint64_t qcow2_size_max(size_t cluster_size)
 	uint64_t per_l2 = cluster_size / sizeof(uint64_t) * cluster_size;
 
 	return MIN(L1_BYTES_MAX / sizeof(uint64_t) * per_l2, UINT64_C(1) << (62 - (bits - 8)));
+}
+
+/* Header, L1 and L2, then what counts the references of all; one cluster more
+ * that ends partly filled.
+ */
+uint64_t qcow2_overhead(uint64_t size, size_t cluster_size, uint64_t clusters)
+{
+	uint64_t entries = cluster_size / sizeof(uint64_t), per_l2 = entries * cluster_size;
+	uint64_t l1_len = round_up(size, per_l2) / per_l2;
+	uint64_t tables = 2 + round_up(l1_len, entries) / entries + MIN(l1_len, clusters);
+	uint64_t per_block = cluster_size / sizeof(uint16_t);
+	uint64_t blocks = (clusters + tables) / per_block + 2;
+
+	return (tables + blocks + round_up(blocks, entries) / entries) * cluster_size;
 }
 
 struct image *qcow2_create(const struct image_config *cfg, struct err *err)

@@ -19,6 +19,7 @@ struct raw {
 
 struct image *raw_create(const struct image_config *cfg, struct err *err);
 uint64_t raw_size_max(size_t cluster_size);
+uint64_t raw_overhead(uint64_t size, size_t cluster_size, uint64_t clusters);
 
 /* One write for neighbours in the chunk that are all data. */
 static int write_run(struct raw *raw, const struct chunk *chunk, size_t first, size_t end,
@@ -90,6 +91,14 @@ uint64_t raw_size_max(size_t cluster_size)
 {
 	(void)cluster_size;
 	return INT64_MAX;
+}
+
+uint64_t raw_overhead(uint64_t size, size_t cluster_size, uint64_t clusters)
+{
+	(void)size;
+	(void)cluster_size;
+	(void)clusters;
+	return 0;
 }
 
 struct image *raw_create(const struct image_config *cfg, struct err *err)

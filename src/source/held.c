@@ -96,11 +96,13 @@ static int take(struct held *held, const char *path, enum source_intent intent, 
 		return err_errno(err, ERR_REFUSED, "cannot open");
 	if (check_kind(&held->st, err) < 0)
 		return -1;
+	protect(&held->st); /* also when it is refused */
 	held->fd = open(path, OPEN_FLAGS);
 	if (held->fd < 0 || fstat(held->fd, &held->st) < 0)
 		return err_errno(err, ERR_REFUSED, "cannot open");
 	if (check_kind(&held->st, err) < 0)
 		return -1;
+	protect(&held->st);
 	if (intent == SOURCE_CAPTURE) {
 		if (S_ISBLK(held->st.st_mode) && claim_device(held, err) < 0)
 			return -1;
@@ -115,7 +117,6 @@ static int take(struct held *held, const char *path, enum source_intent intent, 
 	if (intent == SOURCE_CAPTURE)
 		held->synced = fdatasync(held->fd) == 0;
 	held->written = inuse_count_written(&held->st);
-	protect(&held->st);
 	return measure(held, err); /* syncing may have moved the times */
 }
 

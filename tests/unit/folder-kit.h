@@ -29,6 +29,9 @@
 
 #include <cmocka.h>
 
+/* As a report of ours begins. */
+#define REPORT(more) "{\n  \"schema\": \"ccsnap.report/" more
+
 /* --- the system calls that change names, so that a test can end the process
  * before any of them, or take one away ----------------------------------------
  */
@@ -150,7 +153,7 @@ static inline int publish(struct dest *dest, int fd, const char *content)
 	assert_int_equal(hash_file(fd, "image", info.size, &info.digests, NULL, NULL, &err), 0);
 	rc = dest->ops->publish(dest, &info, &err);
 	if (rc == 0 && dest->ops->attach_report)
-		rc = dest->ops->attach_report(dest, "{}\n", &err);
+		rc = dest->ops->attach_report(dest, REPORT("{}"), &err);
 	image_info_free(&info);
 	return rc;
 }

@@ -96,12 +96,12 @@ static void texts_are_replaced_whole_and_private(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(outfile_replace_path(path, "one\n", &err), 0);
-	assert_int_equal(outfile_replace_path(path, "two\n", &err), 0);
+	assert_int_equal(outfile_replace_path(path, REPORT("one\n"), &err), 0);
+	assert_int_equal(outfile_replace_path(path, REPORT("two\n"), &err), 0);
 	umask(before);
 	text = io_read_file(AT_FDCWD, path, 100, &len, &err);
-	assert_string_equal(text, "two\n");
-	assert_int_equal(len, 4);
+	assert_string_equal(text, REPORT("two\n"));
+	assert_int_equal(len, strlen(text));
 	free(text);
 	assert_null(io_read_file(AT_FDCWD, path, 3, NULL, &err));
 	assert_int_equal(stat(path, &st), 0);
@@ -144,6 +144,28 @@ static void a_text_is_put_only_where_a_file_of_ours_can_be(void **state)
 	assert_int_equal(count_entries(), 4);
 }
 
+static void a_report_replaces_nothing_but_reports(void **state)
+{
+	static const char *const others[] = { "precious", "{\n  \"schema\": \"other/1\"}", "{" };
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		put("f", others[i]);
+		assert_refused(outfile_check_report(fd, dir, "f", &err), ERR_REFUSED,
+			       "no report of ccsnap");
+		assert_refused(outfile_replace_path(path_of("f"), REPORT("new"), &err), ERR_FAILED,
+			       "no report of ccsnap");
+		assert_content("f", others[i]);
+	}
+	put("a.report.json", "precious");
+	assert_refused(make("a", ".raw", "new", OVER), ERR_REFUSED, "no report of ccsnap");
+	assert_content("a.report.json", "precious");
+	put("f", "");
+	assert_int_equal(outfile_replace_path(path_of("f"), REPORT("new"), &err), 0);
+	close(fd);
+}
+
 static void killed_anywhere_the_old_text_or_the_new_one_is_there(void **state)
 {
 	int n, code = 99;
@@ -152,19 +174,19 @@ static void killed_anywhere_the_old_text_or_the_new_one_is_there(void **state)
 	for (n = 0; code == 99; n++) {
 		pid_t pid;
 
-		assert_int_equal(outfile_replace_path(path_of("f"), "old", &err), 0);
+		assert_int_equal(outfile_replace_path(path_of("f"), REPORT("old"), &err), 0);
 		/* and what the run before left is gone */
 		assert_int_equal(count_entries(), 1);
 		pid = fork();
 		if (pid == 0) {
 			calls_left = n;
-			_exit(outfile_replace_path(path_of("f"), "new", &err) < 0);
+			_exit(outfile_replace_path(path_of("f"), REPORT("new"), &err) < 0);
 		}
 		code = wait_for(pid);
 		if (n < 2) /* the file's fsync, the rename */
-			assert_content("f", "old");
+			assert_content("f", REPORT("old"));
 		else
-			assert_content("f", "new");
+			assert_content("f", REPORT("new"));
 	}
 	assert_int_equal(code, 0);
 	assert_int_equal(n, 4); /* ended before: fsync, rename, fsync of the directory */
@@ -316,6 +338,7 @@ int main(void)
 		TEST(texts_are_replaced_whole_and_private),
 		TEST(a_text_goes_to_long_and_to_short_paths),
 		TEST(a_text_is_put_only_where_a_file_of_ours_can_be),
+		TEST(a_report_replaces_nothing_but_reports),
 		TEST(killed_anywhere_the_old_text_or_the_new_one_is_there),
 		TEST(a_text_sweeps_what_its_own_name_left_and_no_more),
 		TEST(a_source_in_the_store_is_never_replaced),
