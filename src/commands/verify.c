@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/commands.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
