@@ -8,6 +8,7 @@
 #include "image/image.h"
 #include "options.h"
 #include "source/source.h"
+#include "system/identity.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -155,18 +156,28 @@ static void describe_levels(char *text, size_t cap)
 					codecs[i]->level_max, codecs[i]->level_default);
 }
 
+static void describe_operations(char *text, size_t cap)
+{
+	size_t len = (size_t)snprintf(text, cap, "identity, none");
+
+	for (const struct identity_operation *op = identity_operations; op->name && len < cap; op++)
+		len += (size_t)snprintf(text + len, cap - len, ", %s", op->name);
+}
+
 #define FIELD(name) offsetof(struct options, name)
 
 #define SOURCE_GROUP "What to read"
+#define TREE_GROUP   "A directory tree"
 #define IMAGE_GROUP  "The image"
 #define WHERE_GROUP  "Where it goes"
 #define RUN_GROUP    "This run"
 #define OTHER_GROUP  "Other"
 
 const struct option_def option_table[] = {
-	{ "source", 's', OPTION_TEXT, "DISK", FIELD(source), CREATE, SOURCE_GROUP,
-	  .help = "the disk to capture: a file or a block device; it is never written",
-	  .accepted = "the path of a file or block device" },
+	{ "source", 's', OPTION_TEXT, "PATH", FIELD(source), CREATE, SOURCE_GROUP,
+	  .help = "what to capture: a directory tree, a disk in a file, or a block device; the "
+		  "running system (/) when not given; it is never written",
+	  .accepted = "the path of a directory, file or block device" },
 	{ "against", 0, OPTION_TEXT, "DISK", FIELD(against), VERIFY, SOURCE_GROUP,
 	  .help = "compare the image's content with this disk",
 	  .accepted = "the path of a file or block device" },
@@ -198,6 +209,38 @@ const struct option_def option_table[] = {
 	{ "stall-timeout", 0, OPTION_NUMBER, "SECONDS", FIELD(stall_timeout), READ, SOURCE_GROUP,
 	  .help = "fail when nothing could be read for so long; default 300, 0 waits for ever",
 	  .max = 86400, .initial = 300 },
+
+	{ "exclude", 'e', OPTION_LIST, "PATH", FIELD(excludes), CREATE, TREE_GROUP,
+	  .help = "leave out exactly this path and what is below it; may be repeated",
+	  .accepted = "a path" },
+	{ "exclude-glob", 0, OPTION_LIST, "PATTERN", FIELD(exclude_globs), CREATE, TREE_GROUP,
+	  .help = "leave out what matches; may be repeated, the last match counts",
+	  .accepted = "a pattern" },
+	{ "exclude-from", 0, OPTION_LIST, "FILE", FIELD(exclude_files), CREATE, TREE_GROUP,
+	  .help = "patterns from a file, one a line; may be repeated",
+	  .accepted = "the path of a file" },
+	{ "include-mount", 0, OPTION_LIST, "PATH", FIELD(include_mounts), CREATE, TREE_GROUP,
+	  .help = "take in what is mounted there, too; may be repeated", .accepted = "a path" },
+	{ "one-file-system", 0, OPTION_FLAG, NULL, FIELD(one_file_system), CREATE, TREE_GROUP,
+	  .help = "take in no mount but /boot and the EFI system partition" },
+	{ "keep-going", 0, OPTION_FLAG, NULL, FIELD(keep_going), CREATE, TREE_GROUP,
+	  .help = "leave out what cannot be read, list it, and exit with 3" },
+	{ "reset", 0, OPTION_TEXT, "LIST", FIELD(reset), CREATE, TREE_GROUP,
+	  .help = "what the image forgets of who it was: identity (when / is captured), none "
+		  "(otherwise), or names of operations separated by commas",
+	  .check = identity_list_is_valid, .describe = describe_operations },
+	{ "disk-size", 0, OPTION_SIZE, "SIZE", FIELD(disk_size), CREATE, TREE_GROUP,
+	  .help = "size of the disk; what the tree and the free space take, in whole GiB, when "
+		  "not given",
+	  .min = MIB, .max = UINT64_MAX,
+	  .accepted = "a whole number of bytes, or with K, M, G, T or P behind it" },
+	{ "free-space", 0, OPTION_SIZE, "SIZE", FIELD(free_space), CREATE, TREE_GROUP,
+	  .help = "so much is free in the image at the least, 1500M when not given; it takes no "
+		  "room in the file",
+	  .max = 1024 * TIB, .initial = UINT64_MAX,
+	  .accepted = "a whole number of bytes, or with K, M, G, T or P behind it" },
+	{ "no-boot", 0, OPTION_FLAG, NULL, FIELD(no_boot), CREATE, TREE_GROUP,
+	  .help = "make a data disk that need not boot" },
 
 	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), CREATE, IMAGE_GROUP,
 	  .help = "format of the image, qcow2 when not given", .choice = image_format_name },
@@ -237,6 +280,13 @@ const struct option_def option_table[] = {
 
 	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), MAKE, RUN_GROUP,
 	  .help = "say what would happen, how big it would get and whether it fits; touch nothing" },
+	{ "ignore-warnings", 'f', OPTION_FLAG, NULL, FIELD(ignore_warnings), CREATE, RUN_GROUP,
+	  .help = "go on where a warning would end the run: more data than "
+		  "CC_SNAPSHOT_MAX_TARBALL_SIZE (MB, 8000) allows, an exclude that hits nothing" },
+	{ "yes", 'y', OPTION_FLAG, NULL, FIELD(yes), CREATE, RUN_GROUP,
+	  .help = "answer yes instead of asking" },
+	{ "no-update", 'u', OPTION_FLAG, NULL, FIELD(no_update), CREATE, RUN_GROUP,
+	  .help = "look for no newer version; this release never does" },
 	{ "report", 0, OPTION_TEXT, "FILE", FIELD(report), MAKE, RUN_GROUP,
 	  .help = "write the JSON report to this file, however the run ends", .check = is_file_path,
 	  .accepted = A_NEW_FILE },

@@ -478,10 +478,6 @@ static int check_complete(struct parse *p, struct err *err)
 	const struct options *opt = p->opt;
 	const struct command *c = opt->command;
 
-	if (def_of(p, "source") && !opt->source)
-		return err_set(err, ERR_USAGE,
-			       "--source is missing: this release needs --source DISK, "
-			       "the file or block device to capture; see ccsnap --help");
 	if (opt->arg_count < c->args_min)
 		return err_set(err, ERR_USAGE, "\"ccsnap %s\" needs %s: %d of %d given", c->name,
 			       c->args, opt->arg_count, c->args_min);

@@ -33,6 +33,14 @@ struct options {
 	bool allow_backing;
 	uint64_t stall_timeout; /* seconds; 0: never */
 
+	/* tree; lists end with NULL, NULL for none */
+	char **excludes, **exclude_globs, **exclude_files, **include_mounts;
+	bool one_file_system, keep_going, no_boot;
+	uint64_t disk_size;  /* 0: unset */
+	uint64_t free_space; /* UINT64_MAX: unset */
+	char *reset;	     /* NULL: the source's default */
+	bool ignore_warnings, yes, no_update;
+
 	/* image */
 	char *format, *compression;
 	int level;				 /* OPTION_UNSET: the codec's default */

@@ -12,8 +12,15 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define THREADS_MAX 256
+
+#define MEGABYTE      UINT64_C(1000000)
+#define DATA_LIMIT_MB 8000
+
+/* Of ext4 (s_volume_name). */
+#define LABEL_MAX 16
 
 static const struct {
 	const char *suffix, *format;
@@ -109,15 +116,125 @@ static int plan_dest(struct plan *plan, const struct options *opt, const char *f
 	return 0;
 }
 
+/* In megabytes, as cc-snapshot has it. */
+static int data_limit(uint64_t *bytes, struct err *err)
+{
+	const char *text = getenv("CC_SNAPSHOT_MAX_TARBALL_SIZE");
+	uint64_t megabytes = DATA_LIMIT_MB;
+
+	if (text && *text && size_parse(text, &megabytes) < 0)
+		return err_set(err, ERR_USAGE,
+			       "CC_SNAPSHOT_MAX_TARBALL_SIZE: '%.100s' is no number of megabytes",
+			       text);
+	*bytes = megabytes < UINT64_MAX / MEGABYTE ? megabytes * MEGABYTE : UINT64_MAX;
+	return 0;
+}
+
+/* As cc-snapshot has it, too: the label that the root filesystem gets. */
+static int label_of_environment(const char **label, struct err *err)
+{
+	const char *text = getenv("LABEL");
+
+	*label = text && *text ? text : NULL;
+	if (*label && strlen(text) > LABEL_MAX)
+		return err_set(err, ERR_USAGE, "LABEL: a filesystem's label has at most %d bytes",
+			       LABEL_MAX);
+	for (const char *p = *label; p && *p; p++)
+		if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f || strchr("\"'\\$`", *p))
+			return err_set(err, ERR_USAGE,
+				       "LABEL: only letters, digits and plain signs can be in the "
+				       "label of a filesystem");
+	return 0;
+}
+
+#define AS_LIST(list) ((const char *const *)(list))
+
+static int plan_tree(struct plan *plan, const struct options *opt, struct err *err)
+{
+	autofree char *real = realpath(plan->source.path, NULL);
+	bool running = real && str_equal(real, "/");
+
+	plan->is_tree = true;
+	plan->agree = opt->yes || opt->ignore_warnings;
+	plan->tree = (struct tree_config){
+		.path = plan->source.path,
+		.excludes = AS_LIST(opt->excludes),
+		.exclude_globs = AS_LIST(opt->exclude_globs),
+		.exclude_files = AS_LIST(opt->exclude_files),
+		.include_mounts = AS_LIST(opt->include_mounts),
+		.one_file_system = opt->one_file_system,
+		.keep_going = opt->keep_going,
+		.default_excludes = running,
+		.allow_idle_excludes = opt->ignore_warnings,
+		.boot = opt->no_boot ? TREE_BOOT_NONE
+			: running    ? TREE_BOOT_REQUIRED
+				     : TREE_BOOT_WANTED,
+		.reset = opt->reset ? opt->reset
+			 : running  ? "identity"
+				    : "none",
+		.image_name = plan->name,
+		.free_bytes = opt->free_space,
+		.disk_size = opt->disk_size,
+		.sector_size = (unsigned)opt->sector_size,
+		.intent = plan->source.intent,
+		.threads = plan->threads,
+		.stall_seconds = plan->stall_seconds,
+	};
+	return label_of_environment(&plan->tree.label, err) < 0
+		       ? -1
+		       : data_limit(&plan->max_data_bytes, err);
+}
+
+/* What makes sense for a tree only, and what for a disk only. */
+static int check_kind(const struct plan *plan, const struct options *opt, struct err *err)
+{
+	const struct {
+		bool given, of_tree;
+		const char *name;
+	} given[] = {
+		{ opt->source_format, false, "source-format" },
+		{ opt->allow_backing, false, "allow-backing" },
+		{ opt->excludes, true, "exclude" },
+		{ opt->exclude_globs, true, "exclude-glob" },
+		{ opt->exclude_files, true, "exclude-from" },
+		{ opt->include_mounts, true, "include-mount" },
+		{ opt->one_file_system, true, "one-file-system" },
+		{ opt->disk_size, true, "disk-size" },
+		{ opt->free_space != UINT64_MAX, true, "free-space" },
+		{ opt->no_boot, true, "no-boot" },
+		{ opt->reset && !str_equal(opt->reset, "none"), true, "reset" },
+	};
+
+	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+		if (given[i].given && given[i].of_tree != plan->is_tree)
+			return err_set(err, ERR_USAGE, "--%s is for a %s, and %s is a %s",
+				       given[i].name, given[i].of_tree ? "directory tree" : "disk",
+				       plan->source.path,
+				       plan->is_tree ? "directory tree" : "disk");
+	return 0;
+}
+
+/* A directory is a tree; whatever else is there, or is not, a disk. */
+static int plan_source(struct plan *plan, const struct options *opt, struct err *err)
+{
+	struct stat st;
+
+	if (stat(plan->source.path, &st) == 0 && S_ISDIR(st.st_mode) &&
+	    plan_tree(plan, opt, err) < 0)
+		return -1;
+	return check_kind(plan, opt, err);
+}
+
 int plan_create(struct plan *plan, const struct options *opt, struct err *err)
 {
 	*plan = (struct plan){ 0 };
-	plan->source.path = opt->source;
+	plan->source.path = opt->source ? opt->source : "/";
 	plan->source.format = opt->source_format ? opt->source_format : "raw";
 	plan->name = opt->arg_count ? strdup(opt->args[0]) : default_name(err);
 	if (!plan->name)
 		return opt->arg_count ? err_nomem(err) : -1;
-	if (plan_image(plan, opt, opt->format ? opt->format : image_formats[0].name, err) < 0)
+	if (plan_image(plan, opt, opt->format ? opt->format : image_formats[0].name, err) < 0 ||
+	    plan_source(plan, opt, err) < 0)
 		return -1;
 	return plan_dest(plan, opt, opt->output, err);
 }

@@ -4,6 +4,7 @@
 
 #include "dest/dest.h"
 #include "source/source.h"
+#include "tree/tree.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,9 +19,13 @@ struct options;
 
 struct plan {
 	char *name; /* of the image; owned */
-	struct source_config source;
-	unsigned sector_size;	   /* 0: any */
-	uint64_t max_virtual_size; /* 0: no limit */
+	bool is_tree;
+	struct tree_config tree;     /* what is known before it is looked at */
+	uint64_t max_data_bytes;     /* of a tree: more has to be agreed to */
+	bool agree;		     /* to whatever would be asked */
+	struct source_config source; /* its path is a tree's, too */
+	unsigned sector_size;	     /* 0: any */
+	uint64_t max_virtual_size;   /* 0: no limit */
 	unsigned stall_seconds;
 
 	const struct image_format *format;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "snapshot.h"
 
+#include "ask.h"
+#include "base/account.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/interrupt.h"
@@ -9,10 +11,14 @@
 #include "base/size.h"
 #include "compress/codec.h"
 #include "image/image.h"
+#include "own.h"
 #include "pipeline/pipeline.h"
 #include "plan.h"
 #include "report/progress.h"
 #include "report/report.h"
+#include "source/extent.h"
+#include "tree/tree.h"
+#include "walk/walk.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -34,8 +40,10 @@ struct snapshot {
 	struct source *source;
 	struct dest *dest;
 	int fd; /* of the image to be; the destination's */
+	struct account account;
 	struct digests digests;
 	char *image_id;
+	struct walk_own *own; /* of a tree */
 };
 
 static struct pipeline_config pipeline_of(const struct snapshot *s)
@@ -50,6 +58,56 @@ static struct pipeline_config pipeline_of(const struct snapshot *s)
 	};
 }
 
+static void report_tree(struct snapshot *s)
+{
+	const struct tree_facts *facts = tree_facts(s->source);
+	struct report *r = s->report;
+
+	r->source.consistency = "file-by-file";
+	r->tree.planned = true;
+	r->tree.files = facts->files;
+	r->tree.directories = facts->directories;
+	r->tree.symlinks = facts->symlinks;
+	r->tree.devices = facts->devices;
+	r->tree.fifos = facts->fifos;
+	r->tree.sockets = facts->sockets;
+	r->tree.hard_links = facts->hard_links;
+	r->tree.data_bytes = facts->data_bytes;
+	r->tree.free_bytes = facts->free_bytes;
+	r->tree.uuid = facts->root_uuid;
+	r->tree.uuid_origin = facts->uuid_origin;
+	r->tree.label = facts->root_label;
+	r->tree.kernel = facts->kernel;
+	r->tree.boots_bios = facts->boots_bios;
+	r->tree.boots_uefi = facts->boots_uefi;
+}
+
+static int open_tree(struct snapshot *s, struct err *err)
+{
+	struct tree_config cfg = s->plan->tree;
+
+	if (own_list(s->plan, s->dest->name, &s->own, &cfg.own_count, err) < 0)
+		return -1;
+	cfg.own = s->own;
+	cfg.account = &s->account;
+	s->source = tree_open(&cfg, err);
+	if (!s->source)
+		return -1;
+	report_tree(s);
+	return 0;
+}
+
+static int open_source(struct snapshot *s, struct err *err)
+{
+	if (s->plan->is_tree)
+		return open_tree(s, err);
+	s->source = source_open(&s->plan->source, err);
+	if (!s->source)
+		return -1;
+	s->report->source.consistency = "offline";
+	return 0;
+}
+
 static int open_both(struct snapshot *s, struct err *err)
 {
 	struct report *r = s->report;
@@ -60,16 +118,33 @@ static int open_both(struct snapshot *s, struct err *err)
 		return -1;
 	if (s->plan->report && io_is_same_place(s->dest->name, s->plan->report))
 		return err_set(err, ERR_USAGE, "--report: %s is to be the image", s->dest->name);
-	s->source = source_open(&s->plan->source, err);
-	if (!s->source)
+	if (open_source(s, err) < 0)
 		return -1;
 	if (s->plan->report && stat(s->plan->report, &st) == 0 && io_is_protected(&st))
 		return err_set(err, ERR_USAGE, "--report: %s is a source", s->plan->report);
 	r->source.size_bytes = s->source->size - s->source->padding;
 	r->source.padding_bytes = s->source->padding;
 	r->source.logical_sector_size = s->source->sector_size;
-	r->source.consistency = "offline";
 	return 0;
+}
+
+/* More data than anybody should store without a thought: cc-snapshot's warning. */
+static int check_amount(const struct snapshot *s, struct err *err)
+{
+	const struct plan *plan = s->plan;
+	uint64_t bytes = s->report->tree.data_bytes;
+
+	if (!plan->is_tree || bytes <= plan->max_data_bytes)
+		return 0;
+	log_warn("%s holds %llu MB of data; CC_SNAPSHOT_MAX_TARBALL_SIZE allows %llu MB",
+		 s->source->name, (unsigned long long)(bytes / 1000000),
+		 (unsigned long long)(plan->max_data_bytes / 1000000));
+	if (plan->agree || plan->dry_run || ask_yes("capture it all the same?"))
+		return 0;
+	return err_set(err, ERR_REFUSED,
+		       "%s holds too much data: leave something out with --exclude, or agree with "
+		       "--yes",
+		       s->source->name);
 }
 
 static int check_limits(struct snapshot *s, struct err *err)
@@ -92,7 +167,7 @@ static int check_limits(struct snapshot *s, struct err *err)
 		return err_set(err, ERR_REFUSED,
 			       "%s has %u-byte sectors, --sector-size asks for %u", s->source->name,
 			       s->source->sector_size, plan->sector_size);
-	return 0;
+	return check_amount(s, err);
 }
 
 /* What takes no more than is free needs no sample, unless somebody wants to
@@ -151,6 +226,31 @@ static void say_if_hashing_is_long(const struct snapshot *s, uint64_t size)
 			 s->plan->format->name, (unsigned long long)(size / HASH_RATE / 60));
 }
 
+/* What changed while it was read is read again, until the source says that it is
+ * over.
+ */
+static int settle(struct snapshot *s, struct pipeline_config *pipeline, struct image *img,
+		  struct pipeline_stats *stats, struct err *err)
+{
+	struct extent_list again = { 0 };
+	struct pipeline_stats more;
+	int done;
+
+	pipeline->progress = NULL;
+	do {
+		again.len = 0;
+		done = source_settle(s->source, &again, err);
+		for (size_t i = 0; done == 0 && i < again.len; i++) {
+			pipeline->offset = again.at[i].offset;
+			pipeline->length = again.at[i].length;
+			done = pipeline_run(pipeline, s->source, img, &more, err);
+			stats->read_bytes += more.read_bytes;
+		}
+	} while (done == 0 && again.len > 0);
+	extent_list_free(&again);
+	return done;
+}
+
 static int capture(struct snapshot *s, struct err *err)
 {
 	const struct image_config cfg = {
@@ -172,9 +272,10 @@ static int capture(struct snapshot *s, struct err *err)
 		say_if_hashing_is_long(s, s->source->size);
 	progress_phase(s->progress, report_phase_names[PHASE_CAPTURE], s->source->size);
 	if (pipeline_run(&pipeline, s->source, img, &stats, err) < 0 ||
-	    source_check(s->source, err) < 0 || image_finish(img, err) < 0)
+	    settle(s, &pipeline, img, &stats, err) < 0 || source_check(s->source, err) < 0 ||
+	    image_finish(img, err) < 0)
 		return -1;
-	if (s->plan->format->hashed_in_passing)
+	if (img->digests)
 		s->digests = *img->digests;
 	r->capture.ran = true;
 	r->capture.virtual_size_bytes = s->source->size;
@@ -208,7 +309,7 @@ static int hash(struct snapshot *s, struct err *err)
 	size = s->report->image.size_bytes;
 	/* let the disk work while we hash */
 	sync_file_range(s->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-	if (!s->plan->format->hashed_in_passing) {
+	if (!*s->digests.sha256) {
 		say_if_hashing_is_long(s, size);
 		progress_phase(s->progress, report_phase_names[PHASE_HASH], size);
 		if (hash_file(s->fd, s->dest->name, size, &s->digests, progress_update, s->progress,
@@ -318,6 +419,11 @@ const char *snapshot_destination(const struct snapshot *s)
 	return s->dest->name;
 }
 
+const struct tree_facts *snapshot_tree(const struct snapshot *s)
+{
+	return s->plan->is_tree && s->source ? tree_facts(s->source) : NULL;
+}
+
 struct snapshot *snapshot_new(const struct plan *plan, struct report *report,
 			      struct progress *progress, struct err *err)
 {
@@ -331,9 +437,10 @@ struct snapshot *snapshot_new(const struct plan *plan, struct report *report,
 	s->report = report;
 	s->progress = progress;
 	report->name = plan->name;
-	report->source.kind = "disk";
+	report->source.kind = plan->is_tree ? "tree" : "disk";
 	report->source.path = plan->source.path;
-	report->source.format = plan->source.format;
+	report->source.format = plan->is_tree ? NULL : plan->source.format;
+	report->tree.account = plan->is_tree ? &s->account : NULL;
 	report->image.format = plan->format->name;
 	report->image.compression = plan->compression;
 	report->image.level = plan->codec ? plan->level : -1;
@@ -349,5 +456,7 @@ void snapshot_free(struct snapshot *s)
 	source_close(s->source);
 	dest_close(s->dest);
 	free(s->image_id);
+	free(s->own);
+	account_free(&s->account);
 	free(s);
 }

@@ -14,6 +14,7 @@ struct plan;
 struct progress;
 struct report;
 struct snapshot;
+struct tree_facts;
 
 struct snapshot *snapshot_new(const struct plan *plan, struct report *report,
 			      struct progress *progress, struct err *err);
@@ -24,6 +25,9 @@ int snapshot_attach_report(struct snapshot *s, const char *json, struct err *err
 
 /* Path or URL of the image; after a successful run. */
 const char *snapshot_destination(const struct snapshot *s);
+
+/* Of a tree that was planned, else NULL. */
+const struct tree_facts *snapshot_tree(const struct snapshot *s);
 
 void snapshot_free(struct snapshot *s); /* NULL is fine */
 

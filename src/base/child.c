@@ -5,12 +5,15 @@
 #include "base/clock.h"
 #include "base/confine.h"
 #include "base/err.h"
+#include "base/interrupt.h"
+#include "base/size.h"
 #include "base/str.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +27,7 @@
 enum {
 	WORDS_MAX = 64 * 1024, /* of stderr that are kept */
 	PATIENCE_MS = 1000,    /* between SIGTERM and SIGKILL */
+	PAUSE_MAX_NS = 20 * 1000 * 1000,
 	FIRST_FD = 3,
 };
 
@@ -32,6 +36,7 @@ struct child {
 	int ended; /* reaped: pid means nothing any more */
 	int status;
 	int stderr_fd;
+	char name[64]; /* of the program, for messages */
 	char words[512];
 };
 
@@ -63,17 +68,45 @@ static void free_strings(char ***list)
 	free(*list);
 }
 
+static size_t count_strings(const char *const *list)
+{
+	size_t n = 0;
+
+	while (list && list[n])
+		n++;
+	return n;
+}
+
+/* Does the list say NAME=? */
+static bool is_set_in(const char *const *env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; env && env[i]; i++)
+		if (strncmp(env[i], name, len) == 0 && env[i][len] == '=')
+			return true;
+	return false;
+}
+
 static char **make_environment(struct launch *launch, struct err *err)
 {
-	CLEANUP(free_strings) char **envp = calloc(INHERITED_COUNT + 3, sizeof *envp);
+	const char *const *own = launch->cfg->env;
+	CLEANUP(free_strings)
+	char **envp = calloc(INHERITED_COUNT + count_strings(own) + 3, sizeof *envp);
 	size_t n = 0, failed = 0;
 
 	for (size_t i = 0; envp && i < INHERITED_COUNT; i++) {
-		const char *value = getenv(inherited[i]);
+		const char *value = is_set_in(own, inherited[i]) ? NULL : getenv(inherited[i]);
 
 		if (value && (envp[n] = str_format("%s=%s", inherited[i], value)))
 			n++;
 		else if (value)
+			failed++;
+	}
+	for (; envp && own && *own; own++) {
+		if ((envp[n] = strdup(*own)))
+			n++;
+		else
 			failed++;
 	}
 	if (launch->cfg->listen_fd && envp) {
@@ -257,14 +290,19 @@ static int prepare_rules(const struct child_config *cfg, int *rules, struct err 
 	return cfg->readable ? confine_prepare(&confine, rules, err) : 0;
 }
 
-CLEANUP_TYPE(struct child, child, child_stop)
+static void name_child(struct child *child, const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	snprintf(child->name, sizeof child->name, "%s", slash ? slash + 1 : program);
+}
 
 struct child *child_start(const struct child_config *cfg, struct err *err)
 {
 	struct launch launch = { .cfg = cfg };
 	CLEANUP(free_strings) char **envp = make_environment(&launch, err);
 	autofree int *moved = calloc(cfg->fd_count + 1, sizeof *moved);
-	CLEANUP(child_cleanup) struct child *child = calloc(1, sizeof *child);
+	autochild struct child *child = calloc(1, sizeof *child);
 	autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	autoclose int out_read = -1, out_write = -1, rules = CONFINE_NONE;
 	int out[2];
@@ -276,6 +314,7 @@ struct child *child_start(const struct child_config *cfg, struct err *err)
 		return NULL;
 	}
 	child->ended = 1; /* nothing to reap yet */
+	name_child(child, cfg->argv[0]);
 	child->stderr_fd = open_stderr(err);
 	if (child->stderr_fd < 0)
 		return NULL;
@@ -291,7 +330,7 @@ struct child *child_start(const struct child_config *cfg, struct err *err)
 	launch.moved = moved;
 	launch.rules = rules;
 	launch.std[0] = null;
-	launch.std[1] = cfg->stdout_fd ? out_write : null;
+	launch.std[1] = cfg->stdout_fd ? out_write : cfg->stdout_file ? *cfg->stdout_file : null;
 	launch.std[2] = child->stderr_fd;
 	child->ended = 0;
 	if (launch_child(child, &launch, err) < 0) {
@@ -368,6 +407,45 @@ int child_wait(struct child *child)
 {
 	reap(child, 0);
 	return child->status;
+}
+
+/* Without the program's name or path that many put in front. */
+static const char *without_name(const struct child *child, const char *words)
+{
+	const char *name = strstr(words, child->name);
+	const char *end = name ? name + strlen(child->name) : words;
+
+	if (name && str_starts(end, ": ") && strcspn(words, " :") == (size_t)(end - words))
+		return end + strlen(": ");
+	return words;
+}
+
+static int say_failure(struct child *child, struct err *err)
+{
+	const char *words = without_name(child, child_last_words(child));
+	const char *colon = *words ? ": " : "";
+	int len = (int)strlen(words) - str_ends(words, ".");
+
+	if (WIFSIGNALED(child->status))
+		return err_set(err, ERR_FAILED, "%s was killed by signal %d%s%.*s", child->name,
+			       WTERMSIG(child->status), colon, len, words);
+	return err_set(err, ERR_FAILED, "%s failed with status %d%s%.*s", child->name,
+		       WEXITSTATUS(child->status), colon, len, words);
+}
+
+int child_expect_success(struct child *child, struct err *err)
+{
+	struct timespec pause = { .tv_nsec = 100 * 1000 };
+
+	while (!reap(child, WNOHANG)) {
+		if (interrupt_check(err) < 0)
+			return -1;
+		nanosleep(&pause, NULL);
+		pause.tv_nsec = MIN(2 * pause.tv_nsec, PAUSE_MAX_NS);
+	}
+	if (WIFEXITED(child->status) && WEXITSTATUS(child->status) == 0)
+		return 0;
+	return say_failure(child, err);
 }
 
 void child_stop(struct child *child)

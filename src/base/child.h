@@ -2,6 +2,8 @@
 #ifndef CCSNAP_CHILD_H
 #define CCSNAP_CHILD_H
 
+#include "base/cleanup.h"
+
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -25,6 +27,11 @@ struct child_config {
 	const int *fds;
 	size_t fd_count;
 
+	/* NULL, or "NAME=VALUE" strings that come on top of the environment
+	 * that it gets anyway and replace what that has; ends with NULL.
+	 */
+	const char *const *env;
+
 	/* LISTEN_FDS=1 and LISTEN_PID are set: 3 is a listening socket
 	 * (sd_listen_fds(3)).
 	 */
@@ -42,6 +49,9 @@ struct child_config {
 	 * closes it.
 	 */
 	int *stdout_fd;
+
+	/* NULL, or a file of ours that is the child's stdout instead. */
+	const int *stdout_file;
 };
 
 struct child *child_start(const struct child_config *cfg, struct err *err);
@@ -61,7 +71,15 @@ int child_check_files(const struct child *child,
 /* Wait for it to end by itself.  Returns its exit status as waitpid gives it. */
 int child_wait(struct child *child);
 
+/* The same, but an error unless it exits with 0: ERR_FAILED with its last words,
+ * ERR_INTERRUPTED when a signal comes first.
+ */
+int child_expect_success(struct child *child, struct err *err);
+
 /* SIGTERM, a moment's patience, SIGKILL, reap, free.  NULL is fine. */
 void child_stop(struct child *child);
+
+CLEANUP_TYPE(struct child, child, child_stop)
+#define autochild CLEANUP(child_cleanup)
 
 #endif

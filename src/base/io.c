@@ -15,12 +15,18 @@
 
 ssize_t io_pread(int fd, void *buf, size_t len, uint64_t offset, size_t *done)
 {
+	return io_pread_until(fd, buf, len, offset, done, NULL);
+}
+
+ssize_t io_pread_until(int fd, void *buf, size_t len, uint64_t offset, size_t *done,
+		       int (*stop)(void))
+{
 	size_t got = 0;
 	ssize_t n = 1;
 
 	while (got < len && n != 0) {
 		n = pread(fd, (char *)buf + got, len - got, (off_t)(offset + got));
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && errno == EINTR && !(stop && stop()))
 			continue;
 		if (n < 0)
 			break;

@@ -15,6 +15,10 @@ struct err;
  */
 ssize_t io_pread(int fd, void *buf, size_t len, uint64_t offset, size_t *done);
 
+/* The same, but EINTR ends it when stop says so; NULL: never. */
+ssize_t io_pread_until(int fd, void *buf, size_t len, uint64_t offset, size_t *done,
+		       int (*stop)(void));
+
 /* All of buf at offset, or -1 with errno set. */
 int io_pwrite(int fd, const void *buf, size_t len, uint64_t offset);
 

@@ -27,8 +27,8 @@ void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Copy text into dst (cap bytes, always terminated) with control bytes and
- * bytes that are not UTF-8 as \xNN.  Returns dst.
+/* Copy text into dst (cap bytes, always terminated) with control characters,
+ * Unicode's too, and bytes that are not UTF-8 as \xNN.  Returns dst.
  */
 char *log_printable(char *dst, size_t cap, const char *text);
 

@@ -84,12 +84,23 @@ static bool look(struct patience *p)
 	return !p->work;
 }
 
-/* 0 once the work is done, -1 when it is time to give up. */
-static int wait_for(struct patience *p, unsigned seconds, const char *what, struct err *err)
+static uint64_t beats(const atomic_uint_fast64_t *pulse)
 {
-	uint64_t start = clock_ns(), signalled = 0;
+	return pulse ? atomic_load(pulse) : 0;
+}
+
+/* 0 once the work is done, -1 when it is time to give up. */
+static int wait_for(struct patience *p, unsigned seconds, const atomic_uint_fast64_t *pulse,
+		    const char *what, struct err *err)
+{
+	uint64_t start = clock_ns(), signalled = 0, last = beats(pulse);
 
 	while (!look(p)) {
+		uint64_t now = beats(pulse);
+
+		if (now != last)
+			start = clock_ns();
+		last = now;
 		if (seconds && clock_seconds_since(start) >= seconds)
 			return err_set(err, ERR_FAILED,
 				       "%s: no answer for %u seconds (see --stall-timeout)", what,
@@ -103,13 +114,14 @@ static int wait_for(struct patience *p, unsigned seconds, const char *what, stru
 }
 
 int patience_run(struct patience *p, int (*work)(void *ctx, struct err *err), void *ctx,
-		 unsigned seconds, const char *what, struct err *err)
+		 unsigned seconds, const atomic_uint_fast64_t *pulse, const char *what,
+		 struct err *err)
 {
 	pthread_mutex_lock(&p->lock);
 	p->work = work;
 	p->ctx = ctx;
 	pthread_cond_broadcast(&p->changed);
-	p->lost = wait_for(p, seconds, what, err) < 0;
+	p->lost = wait_for(p, seconds, pulse, what, err) < 0;
 	pthread_mutex_unlock(&p->lock);
 	if (p->lost)
 		return -1;

@@ -2,6 +2,8 @@
 #ifndef CCSNAP_PATIENCE_H
 #define CCSNAP_PATIENCE_H
 
+#include <stdatomic.h>
+
 /* Something that may hang in the kernel (a file whose server does not answer)
  * is done in a thread of its own, so that the caller can give up: after a time,
  * or soon after a signal.  A thread that was given up is left behind with what
@@ -16,11 +18,14 @@ struct patience;
 struct patience *patience_begin(struct err *err);
 
 /* work(ctx, err) in the thread; returns what it returns.  seconds 0: only a
- * signal ends the wait.  When it is given up (-1; what says what hung), ctx
- * belongs to the thread for ever, and nothing more can be run.
+ * signal ends the wait.  Work that takes long counts up *pulse as it gets on:
+ * each change starts the seconds anew; NULL: it has none.  When it is given up
+ * (-1; what says what hung), ctx belongs to the thread for ever, as does pulse,
+ * and nothing more can be run.
  */
 int patience_run(struct patience *p, int (*work)(void *ctx, struct err *err), void *ctx,
-		 unsigned seconds, const char *what, struct err *err);
+		 unsigned seconds, const atomic_uint_fast64_t *pulse, const char *what,
+		 struct err *err);
 
 /* Was something given up? */
 int patience_is_lost(const struct patience *p);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/commands.h"
 
+#include "base/account.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "commands/outcome.h"
 #include "compress/codec.h"
 #include "dest/outfile.h"
+#include "dest/outfile_report.h"
 #include "image/image.h"
 #include "options.h"
 #include "plan.h"
@@ -19,6 +22,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+
+/* The image is whole, but the report has something to tell. */
+#define EXIT_WARNINGS 3
 
 static enum report_status status_of(const struct err *err)
 {
@@ -39,6 +45,11 @@ static void report_conclude(struct report *r, const struct plan *plan, const str
 {
 	r->finished_at = clock_now();
 	r->status = plan->dry_run ? REPORT_DRY_RUN : REPORT_OK;
+	r->exit_code = 0;
+	if (!err && !plan->dry_run && r->tree.account && account_has_warnings(r->tree.account)) {
+		r->status = REPORT_WARNINGS;
+		r->exit_code = EXIT_WARNINGS;
+	}
 	if (!err)
 		return;
 	r->status = status_of(err);
@@ -88,82 +99,6 @@ static int report_deliver(const struct options *opt, const struct report *r, str
 	return done;
 }
 
-static void print_json(const struct options *opt, const struct report *r)
-{
-	bool lines = opt->progress && str_equal(opt->progress, "json");
-	struct err ignored;
-	autofree char *json =
-		report_to_json(r, lines ? REPORT_ONE_LINE : REPORT_INDENTED, &ignored);
-
-	if (json)
-		fputs(json, stdout);
-}
-
-/* Who can read it, where that is not everybody. */
-static void print_readers(const char *label, const struct report *r)
-{
-	if (str_equal(r->image.compression, "zstd"))
-		printf("%sQEMU 5.1 and later; for older readers: --compression=zlib\n", label);
-}
-
-static void print_plan(const struct plan *plan, const struct report *r, const char *destination)
-{
-	char shown[4096];
-
-	printf("source       %s (%s, %s)\n", log_printable(shown, sizeof shown, plan->source.path),
-	       plan->source.format,
-	       size_format(r->source.size_bytes + r->source.padding_bytes).text);
-	printf("image        %s\n", log_printable(shown, sizeof shown, destination));
-	printf("format       %s, compression %s", plan->format->name, plan->compression);
-	if (plan->codec)
-		printf(" level %d", plan->level);
-	printf(", clusters of %s, %u threads\n", size_format(plan->cluster_size).text,
-	       plan->threads);
-	print_readers("read by      ", r);
-	printf("to read      %s (the rest is known to be zero)\n",
-	       size_format(r->estimate.mapped_bytes).text);
-	printf("size         about %s, from a sample of %s\n",
-	       size_format(r->estimate.image_bytes).text,
-	       size_format(r->estimate.sampled_bytes).text);
-	printf("free there   %s: %s\n",
-	       r->estimate.free_bytes == UINT64_MAX ? "no limit"
-						    : size_format(r->estimate.free_bytes).text,
-	       r->estimate.fits ? "enough"
-	       : r->exit_code	? "not enough"
-				: "perhaps not enough");
-	printf("Nothing was written (dry run).\n");
-}
-
-static void print_result(const struct report *r)
-{
-	char shown[4096];
-
-	printf("%s\n", log_printable(shown, sizeof shown, r->image.path));
-	printf("  %s %s", size_format(r->image.size_bytes).text, r->image.format);
-	if (r->image.level >= 0)
-		printf(" (%s level %d)", r->image.compression, r->image.level);
-	printf(" of %s, %s of it data\n", size_format(r->capture.virtual_size_bytes).text,
-	       size_format(r->capture.data_bytes).text);
-	printf("  created in %.1f s, published in %.1f s\n", r->creation_seconds,
-	       r->upload_seconds);
-	printf("  sha256 %s\n", r->image.digests.sha256);
-	print_readers("  read by ", r);
-}
-
-/* A dry run says what was found out even when it does not fit. */
-static void print_outcome(const struct options *opt, const struct plan *plan,
-			  const struct report *r, const struct snapshot *s)
-{
-	if (opt->json)
-		print_json(opt, r);
-	else if (opt->quiet || (opt->progress && str_equal(opt->progress, "json")))
-		return;
-	else if (plan->dry_run && r->estimate.ran)
-		print_plan(plan, r, snapshot_destination(s));
-	else if (r->exit_code == 0)
-		print_result(r);
-}
-
 /* Dry runs leave a report only where they are told to, and a wrong command line
  * leaves none.
  */
@@ -186,7 +121,7 @@ static int capture_reported(const struct options *opt, const struct plan *plan, 
 		done = -1;
 		report_conclude(r, plan, err);
 	}
-	print_outcome(opt, plan, r, s);
+	outcome_print(opt, plan, r, s);
 	return done;
 }
 
@@ -205,6 +140,8 @@ static int capture_planned(const struct options *opt, const struct plan *plan, s
 	log_set_sink(report_warn, &report);
 	done = capture_reported(opt, plan, &report, progress_start(style), err);
 	log_set_sink(NULL, NULL);
+	if (done == 0)
+		done = report.exit_code;
 	report_free(&report);
 	return done;
 }

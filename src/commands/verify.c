@@ -324,15 +324,15 @@ static int verify_claim(const struct options *opt, struct claim *c, struct patie
 	autosource struct source *image = NULL, *against = NULL;
 	const char *format;
 
-	if (patience_run(patience, load_manifest, c, (unsigned)opt->stall_timeout, c->manifest,
-			 err) < 0)
+	if (patience_run(patience, load_manifest, c, (unsigned)opt->stall_timeout, NULL,
+			 c->manifest, err) < 0)
 		return -1;
 	format = image_format_name(opt, &c->info, err);
 	/* First, since it tells where a damaged image is damaged.  It takes as long
 	 * as it takes: only a signal ends it early.
 	 */
 	if (!format ||
-	    (c->found && patience_run(patience, check_manifest, c, 0, c->image, err) < 0))
+	    (c->found && patience_run(patience, check_manifest, c, 0, NULL, c->image, err) < 0))
 		return -1;
 	image = open_disk(opt, opt->args[0], format, err);
 	if (!image)

@@ -113,47 +113,6 @@ static const struct dest_ops file_ops = {
 	.close = file_close,
 };
 
-/* --- paths --- */
-
-/* Can a file of ours be called so? */
-static int check_final(const char *path, const char *final, struct err *err)
-{
-	if (!*final || str_equal(final, ".") || str_equal(final, ".."))
-		return err_set(err, ERR_USAGE, "'%s' does not name a file; give the path of one",
-			       path);
-	if (strlen(final) > NAME_MAX)
-		return err_set(err, ERR_USAGE,
-			       "a file's name may be at most %d bytes long, this one has %zu: %s",
-			       NAME_MAX, strlen(final), final);
-	if (outfile_name_is_temporary(final))
-		return err_set(err, ERR_USAGE,
-			       "'%s' looks like one of our temporary files, which are swept away; "
-			       "choose another name",
-			       final);
-	return 0;
-}
-
-int outfile_replace_path(const char *path, const char *text, struct err *err)
-{
-	struct outfile_place place;
-	autofree char *dir = io_directory(path, &place.final);
-	autoclose int fd = -1;
-
-	if (!dir)
-		return err_nomem(err);
-	if (check_final(path, place.final, err) < 0) {
-		err->kind = ERR_FAILED; /* too late for a usage error, see outfile_replace */
-		return -1;
-	}
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_errno(err, ERR_FAILED, "cannot write %s: cannot open %s", path, dir);
-	place.dirfd = fd;
-	place.dir = dir;
-	place.key = place.final;
-	return outfile_replace(&place, text, err);
-}
-
 struct dest *file_open(const struct dest_config *cfg, const char *rest, struct err *err)
 {
 	struct file_dest *f = calloc(1, sizeof *f);
@@ -171,7 +130,7 @@ struct dest *file_open(const struct dest_config *cfg, const char *rest, struct e
 		err_nomem(err);
 		return NULL;
 	}
-	if (check_final(rest, f->place.final, err) < 0) {
+	if (outfile_check_final(rest, f->place.final, err) < 0) {
 		err_context(err, "--output (or --to=file:)");
 		return NULL;
 	}

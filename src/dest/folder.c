@@ -9,6 +9,7 @@
 #include "dest/kinds.h"
 #include "dest/manifest.h"
 #include "dest/outfile.h"
+#include "dest/outfile_report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "dest/tmpname.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
-
-#define TMP_TAIL  ".ccsnap-tmp"
-#define NOTE_TAIL ".ccsnap-note"
-#define TOKEN_LEN 8
-#define STEM_MAX  (NAME_MAX - 2 - TOKEN_LEN - (sizeof NOTE_TAIL - 1))
 
 #define POLL_MS 50
 
@@ -30,12 +25,10 @@
  */
 #define DIR_LOCK_SECONDS 10
 
-static const char token_chars[] = "abcdefghijklmnopqrstuvwxyz234567";
-
 struct outfile {
 	int dirfd; /* the caller's */
 	int fd, note_fd;
-	int lock_fd; /* of outfile_tidy */
+	int lock_fd; /* the directory's, of outfile_tidy and outfile_reserve_at_once */
 	char *dir, *final;
 	char stem[STEM_MAX + 1];
 	char tmp[NAME_MAX + 1]; /* "": not created, or published */
@@ -44,68 +37,26 @@ struct outfile {
 
 /* --- names --- */
 
-/* The key as it is, or, when that is too long, its beginning and a digest of
- * all of it (FNV-1a): two keys that meet there only exclude each other.
- */
-static void make_stem(char stem[STEM_MAX + 1], const char *key)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-	if (strlen(key) <= STEM_MAX) {
-		strcpy(stem, key);
-		return;
-	}
-	for (const char *c = key; *c; c++)
-		h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-	snprintf(stem, STEM_MAX + 1, "%.*s~%016llx", (int)STEM_MAX - 17, key,
-		 (unsigned long long)h);
-}
-
-static int make_token(char token[TOKEN_LEN + 1], struct err *err)
-{
-	unsigned char bytes[TOKEN_LEN];
-
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return err_errno(err, ERR_FAILED, "cannot get random bytes");
-	for (size_t i = 0; i < TOKEN_LEN; i++)
-		token[i] = token_chars[bytes[i] % 32];
-	token[TOKEN_LEN] = '\0';
-	return 0;
-}
-
-/* Take a temporary name apart: the length of its stem (from name + 1 on), or
- * 0 when it is none.
- */
-static size_t stem_length(const char *name, const char *tail)
-{
-	size_t len = strlen(name), rest = strlen(tail) + TOKEN_LEN;
-
-	if (name[0] != '.' || len < rest + 3 || !str_ends(name, tail))
-		return 0;
-	if (name[len - rest - 1] != '.' || strspn(name + len - rest, token_chars) != TOKEN_LEN)
-		return 0;
-	return len - rest - 2;
-}
-
 int outfile_name_is_temporary(const char *name)
 {
-	return stem_length(name, TMP_TAIL) > 0 || stem_length(name, NOTE_TAIL) > 0;
+	return tmpname_has_tail(name, TMP_TAIL) || tmpname_has_tail(name, NOTE_TAIL);
 }
 
-static bool has_stem(const char *name, const char *tail, const char *stem)
+int outfile_check_final(const char *path, const char *final, struct err *err)
 {
-	size_t len = stem_length(name, tail);
-
-	return len > 0 && len == strlen(stem) && memcmp(name + 1, stem, len) == 0;
-}
-
-/* The same token with another tail. */
-static void partner_name(char partner[NAME_MAX + 1], const char *name, const char *tail,
-			 const char *other)
-{
-	size_t len = strlen(name) - strlen(tail);
-
-	snprintf(partner, NAME_MAX + 1, "%.*s%s", (int)len, name, other);
+	if (!*final || str_equal(final, ".") || str_equal(final, ".."))
+		return err_set(err, ERR_USAGE, "'%s' does not name a file; give the path of one",
+			       path);
+	if (strlen(final) > NAME_MAX)
+		return err_set(err, ERR_USAGE,
+			       "a file's name may be at most %d bytes long, this one has %zu: %s",
+			       NAME_MAX, strlen(final), final);
+	if (outfile_name_is_temporary(final))
+		return err_set(err, ERR_USAGE,
+			       "'%s' looks like one of our temporary files, which are swept away; "
+			       "choose another name",
+			       final);
+	return 0;
 }
 
 /* --- checks --- */
@@ -130,28 +81,6 @@ int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfil
 		return err_set(err, ERR_REFUSED, "%s/%s exists; use --overwrite to replace it", dir,
 			       name);
 	return 0;
-}
-
-int outfile_check_report(int dirfd, const char *dir, const char *name, struct err *err)
-{
-	static const char begin[] = "{\n  \"schema\": \"ccsnap.report/";
-	char text[sizeof begin - 1];
-	autoclose int fd = -1;
-	ssize_t n;
-
-	if (outfile_check_name(dirfd, dir, name, OUTFILE_REPLACE, err) < 0)
-		return -1;
-	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	n = fd < 0 ? -1 : io_pread(fd, text, sizeof text, 0, NULL);
-	if (n < 0)
-		return err_errno(err, ERR_REFUSED, "cannot look at %s/%s", dir, name);
-	if (n == 0 || (n == sizeof text && memcmp(text, begin, sizeof text) == 0))
-		return 0;
-	return err_set(err, ERR_REFUSED,
-		       "%s/%s exists and is no report of ccsnap; it is never replaced by one", dir,
-		       name);
 }
 
 int outfile_remove(int dirfd, const char *dir, const char *name, struct err *err)
@@ -269,7 +198,7 @@ static void remove_leftover(const struct outfile *out, const char *name)
 	char note[NAME_MAX + 1];
 	struct err err;
 
-	partner_name(note, name, TMP_TAIL, NOTE_TAIL);
+	tmpname_partner(note, name, TMP_TAIL, NOTE_TAIL);
 	if (outfile_remove(out->dirfd, out->dir, note, &err) < 0 ||
 	    outfile_remove(out->dirfd, out->dir, name, &err) < 0)
 		log_debug("%s", err.text);
@@ -282,8 +211,8 @@ enum sweep { SWEEP_ALL, SWEEP_OWN };
 
 static bool sweep_one(const struct outfile *out, const char *name, enum sweep whose)
 {
-	bool tmp = stem_length(name, TMP_TAIL) > 0;
-	bool ours = has_stem(name, tmp ? TMP_TAIL : NOTE_TAIL, out->stem);
+	bool tmp = tmpname_has_tail(name, TMP_TAIL);
+	bool ours = tmpname_has_stem(name, tmp ? TMP_TAIL : NOTE_TAIL, out->stem);
 	bool look = ours || (tmp && whose == SWEEP_ALL);
 	enum life life = look ? life_of(out->dirfd, name) : LIFE_FOREIGN;
 
@@ -350,14 +279,11 @@ static int create_locked(const struct outfile *out, const char *name, struct err
 
 static int create_tmp(struct outfile *out, struct err *err)
 {
-	char token[TOKEN_LEN + 1];
 	int tries = 5;
 
 	do {
-		if (make_token(token, err) < 0)
+		if (tmpname_make(out->stem, out->tmp, out->note, err) < 0)
 			return -1;
-		snprintf(out->tmp, sizeof out->tmp, ".%s.%s" TMP_TAIL, out->stem, token);
-		partner_name(out->note, out->tmp, TMP_TAIL, NOTE_TAIL);
 		out->fd = create_locked(out, out->tmp, err);
 	} while (out->fd < 0 && (err->kind == ERR_BUSY || err->sys_errno == EEXIST) && --tries);
 	if (out->fd < 0)
@@ -390,7 +316,7 @@ static struct outfile *outfile_new(const struct outfile_place *place, struct err
 	out->fd = out->note_fd = out->lock_fd = -1;
 	out->dir = strdup(place->dir);
 	out->final = strdup(place->final);
-	make_stem(out->stem, place->key);
+	tmpname_stem(out->stem, place->key);
 	if (!out->dir || !out->final) {
 		outfile_close(out);
 		err_nomem(err);
@@ -436,6 +362,18 @@ struct outfile *outfile_reserve(const struct outfile_place *place, unsigned wait
 		if (wait_a_little(err) < 0)
 			return NULL;
 	}
+	return steal(&out);
+}
+
+struct outfile *outfile_reserve_at_once(const struct outfile_place *place, struct err *err)
+{
+	autooutfile struct outfile *out = outfile_new(place, err);
+
+	if (!out)
+		return NULL;
+	out->lock_fd = lock_directory(out, wait_undisturbed, err);
+	if (out->lock_fd < 0 || sweep(out, SWEEP_OWN, err) < 0 || create_tmp(out, err) < 0)
+		return NULL;
 	return steal(&out);
 }
 
@@ -542,38 +480,14 @@ int outfile_is_published(const struct outfile *out)
 	return !out->tmp[0];
 }
 
-static int replace(struct outfile *out, const char *text, struct err *err)
-{
-	autoclose int lock = lock_directory(out, wait_undisturbed, err);
-
-	if (lock < 0 || sweep(out, SWEEP_OWN, err) < 0 || create_tmp(out, err) < 0)
-		return -1;
-	if (io_pwrite(out->fd, text, strlen(text), 0) < 0)
-		return err_errno(err, ERR_FAILED, "cannot write %s/%s", out->dir, out->final);
-	return outfile_publish(out, OUTFILE_REPLACE, err);
-}
-
-int outfile_replace(const struct outfile_place *place, const char *text, struct err *err)
-{
-	autooutfile struct outfile *out = outfile_new(place, err);
-
-	if (!out)
-		return -1;
-	if (outfile_check_report(out->dirfd, out->dir, out->final, err) == 0 &&
-	    replace(out, text, err) == 0)
-		return 0;
-	err->kind = ERR_FAILED; /* whatever it was, it comes too late to refuse the run */
-	return -1;
-}
-
 static bool note_is_orphan(const struct outfile *out, const char *name)
 {
 	char tmp[NAME_MAX + 1];
 	struct stat st;
 
-	if (!has_stem(name, NOTE_TAIL, out->stem))
+	if (!tmpname_has_stem(name, NOTE_TAIL, out->stem))
 		return false;
-	partner_name(tmp, name, NOTE_TAIL, TMP_TAIL);
+	tmpname_partner(tmp, name, NOTE_TAIL, TMP_TAIL);
 	return fstatat(out->dirfd, tmp, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
 	       life_of(out->dirfd, name) == LIFE_DEAD;
 }

@@ -47,16 +47,14 @@ int outfile_check_name(int dirfd, const char *dir, const char *name, enum outfil
 /* What outfile_check_name would let us replace goes; nothing there is fine. */
 int outfile_remove(int dirfd, const char *dir, const char *name, struct err *err);
 
-/* Nothing at name, or an empty file, or a report as we write it: what else is
- * there is not replaced by a report, --overwrite or not.  Changes nothing.
- */
-int outfile_check_report(int dirfd, const char *dir, const char *name, struct err *err);
-
 /* The directory's entries, from the first on. */
 DIR *outfile_open_dir(int dirfd, const char *dir, struct err *err);
 
 /* A name that looks like one of our temporary ones would be swept away. */
 int outfile_name_is_temporary(const char *name);
+
+/* Can a file of ours have this name, the last one in path?  ERR_USAGE. */
+int outfile_check_final(const char *path, const char *final, struct err *err);
 
 /* Sweep the directory.  What comes back has no file, only the directory's lock:
  * for outfile_find_note and outfile_close.  NULL with ERR_BUSY when a run has
@@ -69,6 +67,11 @@ struct outfile *outfile_tidy(const struct outfile_place *place, struct err *err)
  */
 struct outfile *outfile_reserve(const struct outfile_place *place, unsigned wait_seconds,
 				struct err *err);
+
+/* The same, but it waits for nobody, only for the directory's lock, also after a
+ * signal, and keeps that; it sweeps only what this key left.
+ */
+struct outfile *outfile_reserve_at_once(const struct outfile_place *place, struct err *err);
 
 int outfile_fd(const struct outfile *out); /* closed by outfile_close */
 
@@ -83,15 +86,6 @@ int outfile_publish(struct outfile *out, enum outfile_existing existing, struct 
 int outfile_publish_note(struct outfile *out, const char *name, struct err *err);
 
 int outfile_is_published(const struct outfile *out);
-
-/* A report at a name, in one step, in place of what outfile_check_report allows.
- * Waits for nobody but the directory's lock, also after a signal; sweeps only
- * what this name left.  Its errors are ERR_FAILED.
- */
-int outfile_replace(const struct outfile_place *place, const char *text, struct err *err);
-
-/* The same for a path (in file.c, where paths are taken apart). */
-int outfile_replace_path(const char *path, const char *text, struct err *err);
 
 /* The (temporary) name of a note that waits to be published and whose run is
  * dead: 1 when there is one, 0, or -1.  Call it while holding the key.

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/image.h"
+#include "image/formats.h"
 
 #include "base/err.h"
+#include "base/io.h"
 #include "base/size.h"
 
 #include <string.h>
-
-struct image *qcow2_create(const struct image_config *cfg, struct err *err);
-uint64_t qcow2_size_max(size_t cluster_size);
-uint64_t qcow2_overhead(uint64_t size, size_t cluster_size, uint64_t clusters);
-struct image *raw_create(const struct image_config *cfg, struct err *err);
-uint64_t raw_size_max(size_t cluster_size);
-uint64_t raw_overhead(uint64_t size, size_t cluster_size, uint64_t clusters);
 
 static const char *const qcow2_compressions[] = { "zstd", "zlib", "none", NULL };
 static const char *const raw_compressions[] = { "none", NULL };
@@ -65,4 +59,30 @@ void image_close(struct image *img)
 {
 	if (img)
 		img->ops->close(img);
+}
+
+int image_write_at(const struct image *img, const void *buf, size_t len, uint64_t offset,
+		   struct err *err)
+{
+	if (io_pwrite(img->fd, buf, len, offset) < 0)
+		return err_errno(err, ERR_FAILED, "cannot write %s at offset %llu", img->name,
+				 (unsigned long long)offset);
+	return 0;
+}
+
+int image_read_at(const struct image *img, void *buf, size_t len, uint64_t offset, struct err *err)
+{
+	ssize_t n = io_pread(img->fd, buf, len, offset, NULL);
+
+	if (n < 0)
+		return err_errno(err, ERR_FAILED, "cannot read %s back at offset %llu", img->name,
+				 (unsigned long long)offset);
+	return (size_t)n < len ? image_say_changed(img, err) : 0;
+}
+
+int image_say_changed(const struct image *img, struct err *err)
+{
+	return err_set(err, ERR_FAILED,
+		       "%s was changed by something else while it was made; make it again",
+		       img->name);
 }

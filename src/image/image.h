@@ -34,7 +34,10 @@ struct chunk {
 };
 
 struct image_ops {
-	/* From one thread, ascending offsets. */
+	/* From one thread, ascending offsets.  Once all are in, any may be put
+	 * again, in any order: the newest counts, and what it replaces takes no
+	 * more than room in the file.
+	 */
 	int (*put)(struct image *img, const struct chunk *chunk, struct err *err);
 
 	/* Write what could only be known at the end.  Returns with every byte
@@ -52,12 +55,14 @@ struct image {
 	int fd;		     /* the caller's, as name; never closed here */
 	const char *name;    /* for messages */
 
-	/* Of the finished file, for formats that are hashed in passing. */
+	/* Of the finished file, for formats that are hashed in passing; NULL
+	 * when a chunk was put again.
+	 */
 	const struct digests *digests;
 };
 
 struct image_config {
-	int fd;			 /* an empty regular file */
+	int fd;			 /* an empty regular file, open for reading and writing */
 	const char *name;	 /* for messages */
 	uint64_t size;		 /* of the guest disk, a multiple of 512 */
 	size_t cluster_size;	 /* a power of two in the format's range */

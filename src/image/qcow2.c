@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/image.h"
+#include "image/formats.h"
 
 #include "base/err.h"
-#include "base/io.h"
 #include "base/size.h"
+#include "image/refcounts.h"
 
-#include <assert.h>
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* qcow2 version 3, stand-alone, written once from front to back (format: QEMU
+/* qcow2 version 3, stand-alone, written from front to back (format: QEMU
  * docs/interop/qcow2.txt).
  *
  * Host clusters are given out in ascending order and guest clusters come in
@@ -23,22 +23,21 @@
  * blocks are left, and the header last of all.
  *
  *   header | data, L2 tables, refcount blocks as they come | L1 | refcount table | last blocks
+ *
+ * A guest cluster that is put again goes behind the others, like a new one, and
+ * the references to its old place are dropped; only plain on plain stays where
+ * it is.  Its L2 table and refcount block are read back for that and written
+ * where they were.
  */
-enum {
-	HEADER_LENGTH = 112,
-	REFCOUNT_ORDER = 4, /* 16 bits */
-	REFCOUNT_MAX = UINT16_MAX,
-	SECTOR = 512,
-};
+enum { HEADER_LENGTH = 112, SECTOR = 512 };
 
 #define QCOW2_MAGIC	     0x514649fbu
 #define INCOMPAT_COMPRESSION (UINT64_C(1) << 3)
 #define ENTRY_COPIED	     (UINT64_C(1) << 63) /* refcount is exactly one */
 #define ENTRY_COMPRESSED     (UINT64_C(1) << 62)
 
-/* Limits of QEMU's reader (block/qcow2.h). */
-#define L1_BYTES_MAX	   (32 * MIB)
-#define REFTABLE_BYTES_MAX (8 * MIB)
+/* Limit of QEMU's reader (block/qcow2.h). */
+#define L1_BYTES_MAX (32 * MIB)
 
 struct header {
 	uint32_t magic, version;
@@ -65,165 +64,168 @@ struct qcow2 {
 	size_t l1_len;
 	uint64_t *l2; /* the table of l1[l2_index], big-endian */
 	size_t l2_len, l2_index;
-	bool l2_used;
+	bool l2_changed;
 
-	uint64_t next_cluster;	    /* the first never given out */
+	struct refcounts refs;
 	uint64_t pack_at, pack_end; /* free bytes of the open packed cluster */
-
-	uint16_t *refs; /* the block of cluster next_cluster-1, in host order */
-	size_t refs_len, block_index;
-	uint64_t *reftable; /* offsets of the blocks written, big-endian */
-	size_t reftable_cap;
 };
-
-struct image *qcow2_create(const struct image_config *cfg, struct err *err);
-uint64_t qcow2_size_max(size_t cluster_size);
-uint64_t qcow2_overhead(uint64_t size, size_t cluster_size, uint64_t clusters);
 
 static int write_at(struct qcow2 *q, const void *buf, size_t len, uint64_t offset, struct err *err)
 {
-	if (io_pwrite(q->base.fd, buf, len, offset) < 0)
-		return err_errno(err, ERR_FAILED, "cannot write %s at offset %llu", q->base.name,
-				 (unsigned long long)offset);
-	return 0;
+	return image_write_at(&q->base, buf, len, offset, err);
 }
 
-static int reftable_set(struct qcow2 *q, size_t block, uint64_t offset, struct err *err)
+static int cluster_alloc(struct qcow2 *q, uint64_t *offset, struct err *err)
 {
-	if ((block + 1) * sizeof *q->reftable > REFTABLE_BYTES_MAX)
-		return err_set(err, ERR_FAILED,
-			       "the image file grows too large for its cluster size; "
-			       "use a larger --cluster-size");
-	if (block >= q->reftable_cap) {
-		size_t cap = MAX(q->reftable_cap * 2, block + 64);
-		uint64_t *table = reallocarray(q->reftable, cap, sizeof *table);
-
-		if (!table)
-			return err_nomem(err);
-		memset(table + q->reftable_cap, 0, (cap - q->reftable_cap) * sizeof *table);
-		q->reftable = table;
-		q->reftable_cap = cap;
-	}
-	q->reftable[block] = htobe64(offset);
-	return 0;
-}
-
-/* Writes the block in memory to host cluster `where` and empties it. */
-static int refs_write(struct qcow2 *q, uint64_t where, struct err *err)
-{
-	uint64_t offset = where << q->cluster_bits;
-
-	for (size_t i = 0; i < q->refs_len; i++)
-		q->refs[i] = htobe16(q->refs[i]);
-	if (reftable_set(q, q->block_index, offset, err) < 0 ||
-	    write_at(q, q->refs, q->base.cluster_size, offset, err) < 0)
+	if (refcounts_alloc(&q->refs, offset, err) < 0)
 		return -1;
-	memset(q->refs, 0, q->base.cluster_size);
+	*offset <<= q->cluster_bits;
 	return 0;
 }
 
-static uint16_t *ref_of(struct qcow2 *q, uint64_t cluster)
-{
-	assert(cluster / q->refs_len == q->block_index);
-	return &q->refs[cluster % q->refs_len];
-}
-
-/* The next host cluster, with a refcount of one.  The first of a new refcount
- * block closes the block before, which takes the cluster behind it.
- */
-static int cluster_alloc(struct qcow2 *q, uint64_t *cluster, struct err *err)
-{
-	uint64_t c = q->next_cluster++;
-
-	if (c / q->refs_len != q->block_index) {
-		uint64_t where = q->next_cluster++;
-
-		if (refs_write(q, where, err) < 0)
-			return -1;
-		q->block_index++;
-		q->pack_at = q->pack_end = 0;
-		*ref_of(q, where) = 1;
-	}
-	*ref_of(q, c) = 1;
-	*cluster = c;
-	return 0;
-}
+/* --- L2 tables --- */
 
 static int l2_flush(struct qcow2 *q, struct err *err)
 {
-	uint64_t cluster, offset;
+	uint64_t offset = be64toh(q->l1[q->l2_index]) & ~ENTRY_COPIED;
 
-	if (!q->l2_used)
+	if (!q->l2_changed)
 		return 0;
-	if (cluster_alloc(q, &cluster, err) < 0)
+	if (!offset && cluster_alloc(q, &offset, err) < 0)
 		return -1;
-	offset = cluster << q->cluster_bits;
 	if (write_at(q, q->l2, q->base.cluster_size, offset, err) < 0)
 		return -1;
 	q->l1[q->l2_index] = htobe64(offset | ENTRY_COPIED);
-	memset(q->l2, 0, q->base.cluster_size);
-	q->l2_used = false;
+	q->l2_changed = false;
 	return 0;
 }
 
-static int place_plain(struct qcow2 *q, uint64_t *offset, uint64_t *entry, struct err *err)
-{
-	uint64_t cluster;
-
-	if (cluster_alloc(q, &cluster, err) < 0)
-		return -1;
-	*offset = cluster << q->cluster_bits;
-	*entry = *offset | ENTRY_COPIED;
-	return 0;
-}
-
-/* Compressed descriptor: the byte offset, and above it how many 512-byte
- * sectors the data touches besides the first.
+/* Compressed descriptor: so many bits for the byte offset, and above it how
+ * many 512-byte sectors the data touches besides the first.
  */
+static unsigned packed_shift(const struct qcow2 *q)
+{
+	return 62 - (q->cluster_bits - 8);
+}
+
+static uint64_t packed_offset(const struct qcow2 *q, uint64_t entry)
+{
+	return entry & ((UINT64_C(1) << packed_shift(q)) - 1);
+}
+
+/* A table that was damaged meanwhile must not lead us into other clusters. */
+static int l2_check(const struct qcow2 *q, struct err *err)
+{
+	uint64_t end = q->refs.next << q->cluster_bits;
+
+	for (size_t i = 0; i < q->l2_len; i++) {
+		uint64_t entry = be64toh(q->l2[i]);
+		uint64_t offset =
+			entry & ENTRY_COMPRESSED ? packed_offset(q, entry) : entry & ~ENTRY_COPIED;
+
+		if (offset >= end)
+			return image_say_changed(&q->base, err);
+	}
+	return 0;
+}
+
+/* Make q->l2 the table of that index. */
+static int l2_select(struct qcow2 *q, size_t index, struct err *err)
+{
+	uint64_t offset = be64toh(q->l1[index]) & ~ENTRY_COPIED;
+
+	if (index == q->l2_index)
+		return 0;
+	if (l2_flush(q, err) < 0)
+		return -1;
+	q->l2_index = index;
+	if (!offset) {
+		memset(q->l2, 0, q->base.cluster_size);
+		return 0;
+	}
+	if (image_read_at(&q->base, q->l2, q->base.cluster_size, offset, err) < 0)
+		return -1;
+	return l2_check(q, err);
+}
+
+static void l2_set(struct qcow2 *q, uint64_t g, uint64_t entry)
+{
+	uint64_t *at = &q->l2[g % q->l2_len];
+
+	q->l2_changed |= *at != htobe64(entry);
+	*at = htobe64(entry);
+}
+
+/* --- places --- */
+
 static uint64_t packed_entry(const struct qcow2 *q, uint64_t offset, size_t size)
 {
-	unsigned shift = 62 - (q->cluster_bits - 8);
 	uint64_t sectors = (offset + size - 1) / SECTOR - offset / SECTOR;
 
-	return ENTRY_COMPRESSED | sectors << shift | offset;
+	return ENTRY_COMPRESSED | sectors << packed_shift(q) | offset;
 }
 
-static int place_packed(struct qcow2 *q, size_t size, uint64_t *offset, uint64_t *entry,
-			struct err *err)
+/* The host clusters that an entry uses lose it. */
+static int entry_drop(struct qcow2 *q, uint64_t entry, struct err *err)
 {
-	uint64_t room = q->pack_end - q->pack_at, cluster;
-	bool adjacent = q->pack_end == q->next_cluster << q->cluster_bits;
-	uint16_t *ref = room ? ref_of(q, q->pack_at >> q->cluster_bits) : NULL;
+	uint64_t offset = entry & ~ENTRY_COPIED, last = offset;
 
-	if (!room || *ref == REFCOUNT_MAX || (size > room && !adjacent)) {
-		if (cluster_alloc(q, &cluster, err) < 0)
+	if (!entry)
+		return 0;
+	if (entry & ENTRY_COMPRESSED) {
+		uint64_t sectors = (entry & ~ENTRY_COMPRESSED) >> packed_shift(q);
+
+		offset = packed_offset(q, entry);
+		last = round_down(offset, SECTOR) + sectors * SECTOR;
+	}
+	return refcounts_drop(&q->refs, offset >> q->cluster_bits, last >> q->cluster_bits, err);
+}
+
+static int place_packed(struct qcow2 *q, size_t size, uint64_t *offset, struct err *err)
+{
+	uint64_t room = q->pack_end - q->pack_at;
+	bool adjacent = q->pack_end == q->refs.next << q->cluster_bits;
+	uint16_t *ref = room ? refcounts_open(&q->refs, q->pack_at >> q->cluster_bits) : NULL;
+
+	if (!ref || *ref == REFCOUNT_MAX || (size > room && !adjacent)) {
+		if (cluster_alloc(q, offset, err) < 0)
 			return -1;
-		*offset = cluster << q->cluster_bits;
 		q->pack_end = *offset + q->base.cluster_size;
 	} else {
 		*offset = q->pack_at;
 		++*ref;
 		if (size > room) {
-			uint64_t end = q->pack_end + q->base.cluster_size;
+			uint64_t next;
 
-			if (cluster_alloc(q, &cluster, err) < 0)
+			if (cluster_alloc(q, &next, err) < 0)
 				return -1;
-			q->pack_end = end;
+			q->pack_end += q->base.cluster_size;
 		}
 	}
 	q->pack_at = *offset + size;
-	*entry = packed_entry(q, *offset, size);
 	return 0;
 }
 
-/* Make q->l2 the table of guest cluster g. */
-static int l2_select(struct qcow2 *q, uint64_t g, struct err *err)
+/* Where a cluster goes in place of what the old entry says. */
+static int place(struct qcow2 *q, const struct cluster *c, uint64_t old, uint64_t *offset,
+		 uint64_t *entry, struct err *err)
 {
-	size_t index = (size_t)(g / q->l2_len);
-
-	if (index != q->l2_index && l2_flush(q, err) < 0)
+	if (c->form == CLUSTER_PLAIN && old & ENTRY_COPIED) {
+		*offset = old & ~ENTRY_COPIED;
+		*entry = old;
+		return 0;
+	}
+	if (entry_drop(q, old, err) < 0)
 		return -1;
-	q->l2_index = index;
+	if (c->form == CLUSTER_PACKED) {
+		if (place_packed(q, c->size, offset, err) < 0)
+			return -1;
+		*entry = packed_entry(q, *offset, c->size);
+		return 0;
+	}
+	if (cluster_alloc(q, offset, err) < 0)
+		return -1;
+	*entry = *offset | ENTRY_COPIED;
 	return 0;
 }
 
@@ -255,74 +257,63 @@ static int run_add(struct qcow2 *q, struct run *run, const uint8_t *data, size_t
 	return 0;
 }
 
+static int put_data(struct qcow2 *q, uint64_t g, const struct cluster *c, const uint8_t *data,
+		    struct run *run, struct err *err)
+{
+	uint64_t offset, entry;
+
+	if (l2_select(q, (size_t)(g / q->l2_len), err) < 0 ||
+	    place(q, c, be64toh(q->l2[g % q->l2_len]), &offset, &entry, err) < 0 ||
+	    run_add(q, run, data, c->size, offset, err) < 0)
+		return -1;
+	l2_set(q, g, entry);
+	return 0;
+}
+
+/* Zeros need no table: only those that are there are looked at. */
+static int put_zeros(struct qcow2 *q, uint64_t g, uint64_t count, struct err *err)
+{
+	for (uint64_t end = g + count, next; g < end; g = next) {
+		size_t index = (size_t)(g / q->l2_len);
+
+		next = MIN((index + 1) * q->l2_len, end);
+		if (index != q->l2_index && !q->l1[index])
+			continue;
+		if (l2_select(q, index, err) < 0)
+			return -1;
+		for (; g < next; g++) {
+			if (entry_drop(q, be64toh(q->l2[g % q->l2_len]), err) < 0)
+				return -1;
+			l2_set(q, g, 0);
+		}
+	}
+	return 0;
+}
+
 static int qcow2_put(struct image *img, const struct chunk *chunk, struct err *err)
 {
 	struct qcow2 *q = (struct qcow2 *)img;
 	uint64_t g = chunk->offset >> q->cluster_bits;
 	struct run run = { 0 };
 
-	for (size_t i = 0; !chunk->zero && i < chunk->cluster_count; i++, g++) {
+	if (chunk->zero)
+		return put_zeros(
+			q, g, round_up(chunk->length, img->cluster_size) >> q->cluster_bits, err);
+	for (size_t i = 0; i < chunk->cluster_count; i++, g++) {
 		const struct cluster *c = &chunk->clusters[i];
-		uint64_t offset, entry;
 		int r;
 
 		if (c->form == CLUSTER_ZERO)
-			continue;
-		if (l2_select(q, g, err) < 0)
-			return -1;
-		if (c->form == CLUSTER_PACKED)
-			r = place_packed(q, c->size, &offset, &entry, err);
+			r = put_zeros(q, g, 1, err);
 		else
-			r = place_plain(q, &offset, &entry, err);
-		if (r < 0 || run_add(q, &run, chunk->data + c->at, c->size, offset, err) < 0)
+			r = put_data(q, g, c, chunk->data + c->at, &run, err);
+		if (r < 0)
 			return -1;
-		q->l2[g % q->l2_len] = htobe64(entry);
-		q->l2_used = true;
 	}
 	return run_flush(q, &run, err);
 }
 
-/* Where everything behind the data goes.  All of it is referenced once. */
-struct tail {
-	uint64_t l1_at, table_at, blocks_at, end; /* clusters */
-	uint64_t table_clusters, block_count;
-};
-
-static struct tail tail_plan(const struct qcow2 *q)
-{
-	size_t size = q->base.cluster_size;
-	struct tail t = { .l1_at = q->next_cluster };
-	uint64_t blocks_total = 0, needed = q->block_index + 1;
-
-	t.table_at = t.l1_at + round_up(q->l1_len * sizeof *q->l1, size) / size;
-	/* more blocks make a longer table and both more clusters to count */
-	while (blocks_total != needed) {
-		blocks_total = needed;
-		t.block_count = blocks_total - q->block_index;
-		t.table_clusters = round_up(blocks_total * sizeof *q->reftable, size) / size;
-		t.blocks_at = t.table_at + t.table_clusters;
-		t.end = t.blocks_at + t.block_count;
-		needed = (t.end - 1) / q->refs_len + 1;
-	}
-	return t;
-}
-
-static int tail_write_blocks(struct qcow2 *q, const struct tail *t, struct err *err)
-{
-	uint64_t cluster = t->l1_at;
-
-	for (uint64_t i = 0; i < t->block_count; i++) {
-		while (cluster < t->end && cluster / q->refs_len == q->block_index)
-			*ref_of(q, cluster++) = 1;
-		if (refs_write(q, t->blocks_at + i, err) < 0)
-			return -1;
-		q->block_index++;
-	}
-	assert(cluster == t->end);
-	return 0;
-}
-
-static int header_write(struct qcow2 *q, const struct tail *t, struct err *err)
+static int header_write(struct qcow2 *q, const struct refcounts_tail *t, struct err *err)
 {
 	struct header h = {
 		.magic = htobe32(QCOW2_MAGIC),
@@ -330,7 +321,7 @@ static int header_write(struct qcow2 *q, const struct tail *t, struct err *err)
 		.cluster_bits = htobe32(q->cluster_bits),
 		.size = htobe64(q->base.size),
 		.l1_size = htobe32((uint32_t)q->l1_len),
-		.l1_table_offset = htobe64(t->l1_at << q->cluster_bits),
+		.l1_table_offset = htobe64(t->first << q->cluster_bits),
 		.refcount_table_offset = htobe64(t->table_at << q->cluster_bits),
 		.refcount_table_clusters = htobe32((uint32_t)t->table_clusters),
 		.incompatible_features = htobe64(q->compression_type ? INCOMPAT_COMPRESSION : 0),
@@ -345,17 +336,16 @@ static int header_write(struct qcow2 *q, const struct tail *t, struct err *err)
 static int qcow2_finish(struct image *img, struct err *err)
 {
 	struct qcow2 *q = (struct qcow2 *)img;
-	struct tail t;
+	size_t l1_size = q->l1_len * sizeof *q->l1;
+	struct refcounts_tail t;
 
 	if (l2_flush(q, err) < 0)
 		return -1;
-	t = tail_plan(q);
+	t = refcounts_plan_tail(&q->refs, round_up(l1_size, img->cluster_size) >> q->cluster_bits);
 	if (ftruncate(img->fd, (off_t)(t.end << q->cluster_bits)) < 0)
 		return err_errno(err, ERR_FAILED, "cannot set the length of %s", img->name);
-	if (write_at(q, q->l1, q->l1_len * sizeof *q->l1, t.l1_at << q->cluster_bits, err) < 0 ||
-	    tail_write_blocks(q, &t, err) < 0 ||
-	    write_at(q, q->reftable, q->block_index * sizeof *q->reftable,
-		     t.table_at << q->cluster_bits, err) < 0)
+	if (write_at(q, q->l1, l1_size, t.first << q->cluster_bits, err) < 0 ||
+	    refcounts_write_tail(&q->refs, &t, err) < 0)
 		return -1;
 	return header_write(q, &t, err);
 }
@@ -366,8 +356,7 @@ static void qcow2_close(struct image *img)
 
 	free(q->l1);
 	free(q->l2);
-	free(q->refs);
-	free(q->reftable);
+	refcounts_free(&q->refs);
 	free(q);
 }
 
@@ -403,7 +392,7 @@ uint64_t qcow2_overhead(uint64_t size, size_t cluster_size, uint64_t clusters)
 struct image *qcow2_create(const struct image_config *cfg, struct err *err)
 {
 	struct qcow2 *q = calloc(1, sizeof *q);
-	uint64_t first, per_l2;
+	uint64_t header, per_l2;
 
 	if (!q)
 		goto no_memory;
@@ -417,16 +406,14 @@ struct image *qcow2_create(const struct image_config *cfg, struct err *err)
 	q->cluster_bits = (unsigned)__builtin_ctzll(cfg->cluster_size);
 	q->compression_type = strcmp(cfg->compression, "zstd") == 0;
 	q->l2_len = cfg->cluster_size / sizeof *q->l2;
-	q->refs_len = cfg->cluster_size / sizeof *q->refs;
 	per_l2 = q->l2_len * cfg->cluster_size;
 	q->l1_len = (size_t)(round_up(cfg->size, per_l2) / per_l2);
 	q->l1 = calloc(MAX(q->l1_len, 1), sizeof *q->l1);
 	q->l2 = calloc(q->l2_len, sizeof *q->l2);
-	q->refs = calloc(q->refs_len, sizeof *q->refs);
-	if (!q->l1 || !q->l2 || !q->refs)
+	if (!q->l1 || !q->l2)
 		goto no_memory;
 	/* the header's cluster */
-	if (cluster_alloc(q, &first, err) < 0)
+	if (refcounts_init(&q->refs, &q->base, err) < 0 || cluster_alloc(q, &header, err) < 0)
 		goto fail;
 	return &q->base;
 

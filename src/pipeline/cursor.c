@@ -13,7 +13,7 @@
 
 static int load_window(struct cursor *c, struct err *err)
 {
-	uint64_t len = MIN(WINDOW_SIZE, c->src->size - c->offset);
+	uint64_t len = MIN(WINDOW_SIZE, c->end - c->offset);
 
 	c->extents.len = 0;
 	c->i = 0;
@@ -36,7 +36,7 @@ static uint64_t zero_clusters(const struct cursor *c, const struct extent *e, ui
 	*start = round_up(MAX(e->offset, c->offset), c->cluster_size);
 	if (!e->zero)
 		return *start;
-	if (end != c->src->size)
+	if (end != c->end)
 		end = round_down(end, c->cluster_size);
 	return MAX(end, *start);
 }
@@ -61,7 +61,7 @@ int cursor_next(struct cursor *c, struct piece *piece, struct err *err)
 {
 	uint64_t start, end;
 
-	if (c->offset == c->src->size)
+	if (c->offset == c->end)
 		return 0;
 	if (c->offset == c->window_end && load_window(c, err) < 0)
 		return -1;

@@ -132,29 +132,53 @@ static void run_free(struct run *run)
 	free(run);
 }
 
-static struct run *run_new(const struct pipeline_config *cfg, struct source *src,
-			   const struct image *img, struct err *err)
+/* What cfg asks for, in whole clusters. */
+static struct cursor cursor_of(const struct pipeline_config *cfg, struct source *src,
+			       const struct image *img)
 {
-	struct cursor cursor = {
+	uint64_t size = img->cluster_size, offset = cfg->length ? MIN(cfg->offset, src->size) : 0;
+	uint64_t length = cfg->length ? MIN(cfg->length, src->size - offset) : src->size;
+	uint64_t start = round_down(offset, size);
+
+	return (struct cursor){
 		.src = src,
 		.cluster_size = img->cluster_size,
 		.chunk_size = MAX(CHUNK_SIZE, img->cluster_size),
+		.offset = start,
+		.window_end = start,
+		.end = MIN(round_up(offset + length, size), src->size),
 	};
-	struct run *run = calloc(1, sizeof *run + cfg->workers * sizeof run->workers[0]);
+}
+
+/* No more than there can be chunks, but one. */
+static unsigned workers_for(const struct pipeline_config *cfg, const struct cursor *c)
+{
+	uint64_t first = c->offset / c->chunk_size, end = round_up(c->end, c->chunk_size);
+
+	return (unsigned)MAX(MIN(cfg->workers, end / c->chunk_size - first), 1);
+}
+
+static struct run *run_new(const struct pipeline_config *cfg, struct source *src,
+			   const struct image *img, struct err *err)
+{
+	struct cursor cursor = cursor_of(cfg, src, img);
+	unsigned workers = workers_for(cfg, &cursor);
+	struct run *run = calloc(1, sizeof *run + workers * sizeof run->workers[0]);
 
 	if (!run) {
 		err_nomem(err);
 		return NULL;
 	}
 	run->cfg = *cfg;
+	run->cfg.workers = workers;
 	run->src = src;
 	run->cluster_size = img->cluster_size;
 	run->piece_size = MAX(READ_SIZE, img->cluster_size);
-	if (ring_init(&run->ring, cfg->workers * 2 + 2, &cursor, err) < 0) {
+	if (ring_init(&run->ring, workers * 2 + 2, &cursor, err) < 0) {
 		free(run);
 		return NULL;
 	}
-	for (unsigned i = 0; i < cfg->workers; i++) {
+	for (unsigned i = 0; i < workers; i++) {
 		struct worker *w = &run->workers[i];
 
 		w->run = run;

@@ -20,6 +20,9 @@ struct pipeline_config {
 	const struct codec *codec; /* NULL: store plain */
 	int level;
 
+	/* Only this part of the disk, widened to whole clusters; length 0: all. */
+	uint64_t offset, length;
+
 	/* Fail when no chunk was finished for so long; 0: never. */
 	unsigned stall_seconds;
 
@@ -36,10 +39,10 @@ struct pipeline_stats {
 	uint64_t plain_bytes;	/* in clusters stored as they are */
 };
 
-/* Move every byte of src into img.  Returns when all of it is there, or at
- * the first error, a signal or a stall, with no thread left running; only
- * when a thread cannot be called back from the source, src->stuck is set and
- * it is left behind with what it uses.
+/* Move every byte of src, or of the part asked for, into img.  Returns when all
+ * of it is there, or at the first error, a signal or a stall, with no thread
+ * left running; only when a thread cannot be called back from the source,
+ * src->stuck is set and it is left behind with what it uses.
  */
 int pipeline_run(const struct pipeline_config *cfg, struct source *src, struct image *img,
 		 struct pipeline_stats *stats, struct err *err);

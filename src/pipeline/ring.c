@@ -44,7 +44,7 @@ static int slot_init(struct slot *s, const struct cursor *cursor)
 
 int ring_init(struct ring *r, unsigned depth, const struct cursor *cursor, struct err *err)
 {
-	*r = (struct ring){ .depth = depth, .cursor = *cursor };
+	*r = (struct ring){ .depth = depth, .cursor = *cursor, .start = cursor->offset };
 	pthread_mutex_init(&r->claiming, NULL);
 	pthread_mutex_init(&r->lock, NULL);
 	cond_init(&r->slot_freed);
@@ -182,7 +182,7 @@ uint64_t ring_position(struct ring *r)
 	if (r->taken < r->claimed)
 		offset = s->chunk.offset;
 	else
-		offset = r->taken ? before->chunk.offset + before->chunk.length : 0;
+		offset = r->taken ? before->chunk.offset + before->chunk.length : r->start;
 	pthread_mutex_unlock(&r->lock);
 	return offset;
 }

@@ -35,6 +35,7 @@ struct ring {
 	pthread_cond_t slot_freed, chunk_done;
 	struct slot *slots;
 	unsigned depth;
+	uint64_t start; /* the first guest byte of all */
 	uint64_t claimed, taken;
 	unsigned workers;   /* still running */
 	bool ended;	    /* nothing is left to claim */

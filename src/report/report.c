@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/report.h"
 
+#include "base/account.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/size.h"
@@ -157,6 +158,84 @@ static json_t *source(const struct report *r)
 	bad |= put(o, "logical_sector_size",
 		   integer_or_null(r->source.logical_sector_size, opened));
 	bad |= put(o, "consistency", text(r->source.consistency));
+	return finish(o, bad);
+}
+
+/* All entries of the kinds that share a list, in the order in which they came. */
+static json_t *account_list(const struct account *account, const char *word)
+{
+	json_t *array = json_array();
+	int bad = 0;
+
+	for (size_t i = 0; i < account->len; i++) {
+		const struct account_entry *entry = &account->at[i];
+		const char *how = account_how(entry->kind);
+		json_t *o;
+
+		if (!str_equal(account_word(entry->kind), word))
+			continue;
+		o = json_object();
+		bad |= put(o, "path", text(entry->path));
+		if (how)
+			bad |= put(o, "how", text(how));
+		bad |= put(o, "why", text(entry->detail));
+		bad |= append(array, o);
+	}
+	return finish(array, bad);
+}
+
+static int put_account(json_t *o, const struct account *account)
+{
+	uint64_t omitted = account->out_of_memory;
+	int bad = 0;
+
+	for (size_t kind = 0; kind < ACCOUNT_KINDS; kind++) {
+		const char *word = account_word((enum account_kind)kind);
+
+		if (!json_object_get(o, word))
+			bad |= put(o, word, account_list(account, word));
+		omitted += account->count[kind] - MIN(account->count[kind], ACCOUNT_MAX);
+	}
+	return bad | put(o, "omitted", integer(omitted));
+}
+
+static json_t *boots(const struct report *r)
+{
+	json_t *array = json_array();
+	int bad = 0;
+
+	if (r->tree.boots_bios)
+		bad |= append(array, text("bios"));
+	if (r->tree.boots_uefi)
+		bad |= append(array, text("uefi"));
+	return finish(array, bad);
+}
+
+static json_t *tree(const struct report *r)
+{
+	bool planned = r->tree.planned;
+	json_t *o;
+	int bad = 0;
+
+	if (!r->tree.account)
+		return json_null();
+	o = json_object();
+	bad |= put(o, "files", integer_or_null(r->tree.files, planned));
+	bad |= put(o, "directories", integer_or_null(r->tree.directories, planned));
+	bad |= put(o, "symlinks", integer_or_null(r->tree.symlinks, planned));
+	bad |= put(o, "devices", integer_or_null(r->tree.devices, planned));
+	bad |= put(o, "fifos", integer_or_null(r->tree.fifos, planned));
+	bad |= put(o, "sockets", integer_or_null(r->tree.sockets, planned));
+	bad |= put(o, "hard_links", integer_or_null(r->tree.hard_links, planned));
+	bad |= put(o, "data_bytes", integer_or_null(r->tree.data_bytes, planned));
+	bad |= put(o, "free_bytes", integer_or_null(r->tree.free_bytes, planned));
+	bad |= put(o, "filesystem", text(planned ? "ext4" : NULL));
+	bad |= put(o, "uuid", text(r->tree.uuid));
+	bad |= put(o, "uuid_origin", text(r->tree.uuid_origin));
+	bad |= put(o, "label", text(r->tree.label));
+	bad |= put(o, "kernel", text(r->tree.kernel));
+	bad |= put(o, "boots", planned ? boots(r) : json_null());
+	bad |= put_account(o, r->tree.account);
 	return finish(o, bad);
 }
 
@@ -335,7 +414,7 @@ static json_t *whole_report(const struct report *r)
 	bad |= put(o, "source", source(r));
 	bad |= put(o, "quiesce", json_null());
 	bad |= put(o, "capture", capture(r));
-	bad |= put(o, "tree", json_null());
+	bad |= put(o, "tree", tree(r));
 	bad |= put(o, "image", image(r));
 	bad |= put(o, "upload", upload(r));
 	bad |= put(o, "boot", json_null());

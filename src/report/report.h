@@ -14,6 +14,7 @@
  * otherwise and must outlive the report; they may hold any bytes.  What was
  * not reached stays NULL, 0 or negative and becomes null.
  */
+struct account;
 struct err;
 
 enum report_status {
@@ -56,13 +57,23 @@ struct report {
 	double phase_seconds[PHASE_COUNT];
 
 	struct {
-		const char *kind; /* "disk" */
-		const char *path, *format;
-		uint64_t size_bytes; /* as found */
+		const char *kind;	   /* "disk", "tree" */
+		const char *path, *format; /* no format of a tree */
+		uint64_t size_bytes;	   /* as found */
 		uint64_t padding_bytes;
 		unsigned logical_sector_size; /* 0: never opened, so no sizes */
-		const char *consistency;      /* "offline" */
+		const char *consistency;      /* "offline", "file-by-file" */
 	} source;
+
+	/* Null unless the source is a tree. */
+	struct {
+		const struct account *account; /* NULL: none */
+		bool planned;		       /* the rest is known */
+		uint64_t files, directories, symlinks, devices, fifos, sockets, hard_links;
+		uint64_t data_bytes, free_bytes;
+		const char *uuid, *uuid_origin, *label, *kernel;
+		bool boots_bios, boots_uefi;
+	} tree;
 
 	struct {
 		bool ran;

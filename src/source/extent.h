@@ -25,6 +25,11 @@ struct extent_list {
 int extent_list_add(struct extent_list *list, uint64_t offset, uint64_t length, bool zero,
 		    struct err *err);
 
+/* Sort by offset and make one of those that overlap or have at most gap bytes
+ * between them.
+ */
+void extent_list_merge(struct extent_list *list, uint64_t gap);
+
 void extent_list_free(struct extent_list *list);
 
 #endif

@@ -62,20 +62,7 @@ static int measure(struct held *held, struct err *err)
 
 ssize_t held_pread(int fd, void *buf, size_t len, uint64_t offset, size_t *done)
 {
-	size_t got = 0;
-	ssize_t n = 1;
-
-	while (got < len && n != 0) {
-		n = pread(fd, (char *)buf + got, len - got, (off_t)(offset + got));
-		if (n < 0 && errno == EINTR && !interrupt_pending())
-			continue;
-		if (n < 0)
-			break;
-		got += (size_t)n;
-	}
-	if (done)
-		*done = got;
-	return n < 0 ? -1 : (ssize_t)got;
+	return io_pread_until(fd, buf, len, offset, done, interrupt_pending);
 }
 
 /* With the file that a loop device stands for: it is the source, too. */

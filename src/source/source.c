@@ -91,7 +91,7 @@ static struct source *open_patiently(struct opening *o, struct patience *opener,
 {
 	struct source *src;
 
-	if (patience_run(opener, open_work, o, o->cfg.stall_seconds, o->cfg.path, err) < 0) {
+	if (patience_run(opener, open_work, o, o->cfg.stall_seconds, NULL, o->cfg.path, err) < 0) {
 		if (!patience_is_lost(opener))
 			free(o);
 		patience_end(opener);
@@ -159,6 +159,11 @@ void source_abort(struct source *src)
 int source_check(struct source *src, struct err *err)
 {
 	return src->ops->check ? with_name(src, src->ops->check(src, err), err) : 0;
+}
+
+int source_settle(struct source *src, struct extent_list *again, struct err *err)
+{
+	return src->ops->settle ? with_name(src, src->ops->settle(src, again, err), err) : 0;
 }
 
 void source_close(struct source *src)

@@ -40,6 +40,13 @@ struct source_ops {
 	 */
 	int (*check)(struct source *src, struct err *err);
 
+	/* After a pass: append to again what has to be read once more, since
+	 * it changed under the reader; nothing when all has come to rest, and
+	 * nothing for ever after some rounds.  Nobody else is in the source.  NULL
+	 * when a change is an error (check).
+	 */
+	int (*settle)(struct source *src, struct extent_list *again, struct err *err);
+
 	void (*close)(struct source *src);
 };
 
@@ -95,6 +102,7 @@ int source_extents(struct source *src, uint64_t offset, uint64_t length, struct 
 int source_read_at(struct source *src, void *buf, size_t len, uint64_t offset, struct err *err);
 void source_abort(struct source *src);
 int source_check(struct source *src, struct err *err);
+int source_settle(struct source *src, struct extent_list *again, struct err *err);
 void source_close(struct source *src); /* NULL is fine */
 
 CLEANUP_TYPE(struct source, source, source_close)

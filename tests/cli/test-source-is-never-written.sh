@@ -32,17 +32,14 @@ ccsnap convert disk.raw disk.raw --source-format raw --overwrite
 expect_exit 2 4
 [ "$(sha256sum <disk.raw)" = "$before" ] || fail "the source was replaced"
 
-mkdir directory store2
+mkdir store2
 mkfifo pipe
-for source in directory pipe nosuch /dev/null /dev/zero; do
+for source in pipe nosuch /dev/null /dev/zero; do
 	LIMIT=20 ccsnap create b --source $source --to folder:store2
 	expect_exit 1 4
 	expect_one_line
 	expect_empty store2
 done
-ccsnap create b --to folder:store2
-expect_exit 2
-expect_one_line source
 ccsnap create b --source '' --to folder:store2
 expect_exit 1 2 4
 expect_one_line

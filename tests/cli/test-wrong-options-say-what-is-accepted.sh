@@ -17,7 +17,14 @@ create=(create a --source disk.raw --to folder:store --report report.json)
 wrong no-such "${create[@]}" --no-such
 wrong sorce "${create[@]}" --sorce=x
 wrong Z "${create[@]}" -Z
-wrong source "create" a --to folder:store --report report.json
+for option in --exclude=x --exclude-glob=x --exclude-from=x --include-mount=x --one-file-system \
+	--disk-size=1G --free-space=1G --no-boot --reset=identity; do
+	wrong "${option%%=*} .*directory tree" "${create[@]}" $option
+done
+mkdir run/tree
+wrong 'source-format.*disk' create a --source run/tree --to folder:store --source-format raw
+wrong 'reset.*identity.*machine-id' create a --source run/tree --to folder:store --reset bogus
+rmdir run/tree
 wrong source create --source
 wrong 'format.*qcow2.*raw' "${create[@]}" --format vhd
 wrong 'format.*qcow2' "${create[@]}" --format=

@@ -104,6 +104,18 @@ ccsnap() {
 	run timeout -k 5 "${LIMIT:-240}" "$CCSNAP" "$@"
 }
 
+# From now on the program runs as an ordinary user, who then owns all that is here.
+as_ordinary_user() {
+	[ "$(id -u)" = 0 ] || return 0
+	requires setpriv
+	cp "$CCSNAP" run/program
+	printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups "%s" "$@"\n' \
+		"$T/run/program" >run/as-user
+	chmod 755 run/as-user run/program
+	chown -hR 65534:65534 "$T"
+	CCSNAP=$T/run/as-user
+}
+
 # create NAME SOURCE OPTION...: into ./store, with ./report.json, successfully;
 # the image's path is then in $image.
 create() {
@@ -112,6 +124,33 @@ create() {
 	expect_exit 0
 	# shellcheck disable=SC2034 # for the test
 	image=$(report .image.path)
+}
+
+# capture NAME TREE OPTION...: the same from a tree, which may also end with warnings; the
+# disk is then in ./disk.raw, sound in every view, and its root filesystem in $fs.
+capture() {
+	mkdir -p store
+	ccsnap create "$1" --source "$2" --to folder:store --overwrite --report report.json "${@:3}"
+	expect_exit 0 3
+	image=$(report .image.path)
+	unpack "$image"
+}
+
+# unpack IMAGE: into ./disk.raw; sets $fs to what e2fsprogs call its root filesystem.
+unpack() {
+	requires sfdisk sgdisk e2fsck debugfs qemu-img
+	rm -f disk.raw
+	qemu-img convert -O raw "$1" disk.raw || fail "cannot unpack $1"
+	fs=$PWD/disk.raw?offset=$(partition_offset disk.raw 1)
+	sgdisk -v disk.raw >run/sgdisk 2>&1 || fail "sgdisk -v: $(cat run/sgdisk)"
+	grep -q 'No problems found' run/sgdisk || fail "sgdisk -v: $(cat run/sgdisk)"
+	e2fsck -fn "$fs" >run/e2fsck 2>&1 || fail "e2fsck -fn: $(cat run/e2fsck)"
+}
+
+# In bytes, of the partition with that number.
+partition_offset() { # DISK NUMBER
+	sfdisk -J "$1" | jq --arg number "$2" '.partitiontable | .sectorsize as $unit |
+		.partitions[] | select(.node | endswith("raw" + $number)) | .start * $unit'
 }
 
 # Under strace, which LeakSanitizer cannot be.
@@ -229,6 +268,35 @@ expect_valid_report() { # [FILE]
 	jsonschema.Draft7Validator.check_schema(schema) if "draft-07" in schema.get("$schema", "") else None
 	jsonschema.validate(report, schema)
 	END
+}
+
+# debugfs, on the image that was unpacked last.
+look() { # COMMAND
+	debugfs -R "$1" "$fs" 2>/dev/null
+}
+
+is_inside() { # PATH
+	look "stat \"$1\"" | grep -q '^Inode:'
+}
+
+expect_inside() { # PATH...
+	local path
+
+	for path; do
+		is_inside "$path" || fail "$path is not in the image"
+	done
+}
+
+expect_not_inside() { # PATH...
+	local path
+
+	for path; do
+		! is_inside "$path" || fail "$path is in the image"
+	done
+}
+
+expect_content() { # PATH TEXT
+	[ "$(look "cat \"$1\"")" = "$2" ] || fail "$1 in the image holds: $(look "cat \"$1\"")"
 }
 
 # --- set up ------------------------------------------------------------------

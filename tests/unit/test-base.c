@@ -89,6 +89,13 @@ static void messages_cannot_steer_a_terminal(void **state)
 	(void)state;
 	assert_string_equal(log_printable(out, sizeof out, "a\033[2J\n\x7f\xff"),
 			    "a\\x1b[2J\\x0a\\x7f\\xff");
+	/* C1 controls, and line ends of Unicode, but not what lies beside them */
+	assert_string_equal(log_printable(out, sizeof out, "\xc2\x80\xc2\x9b\x32J\xc2\x9f\xc2\xa0"),
+			    "\\xc2\\x80\\xc2\\x9b2J\\xc2\\x9f\xc2\xa0");
+	assert_string_equal(
+		log_printable(out, sizeof out,
+			      "\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa\xe2\x81\xa8"),
+		"\xe2\x80\xa7\\xe2\\x80\\xa8\\xe2\\x80\\xa9\xe2\x80\xaa\xe2\x81\xa8");
 	log_printable(tiny, sizeof tiny, "\033\033\033\033");
 	assert_true(strlen(tiny) < sizeof tiny);
 }

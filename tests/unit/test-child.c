@@ -2,16 +2,19 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -42,20 +45,33 @@ static struct child *start_shell(const char *script, const int *fds, size_t fd_c
 }
 
 /* All that it prints, for the caller to look into. */
-static const char *output_of(const char *script, const int *fds, size_t fd_count, int listen_fd)
+static const char *output_with(struct child_config *cfg, const char *script)
 {
 	static char text[4096];
+	const char *const argv[] = { "sh", "-c", script, NULL };
+	struct err err = { 0 };
+	struct child *child;
 	size_t len = 0;
 	ssize_t n;
 	int out;
-	struct child *child = start_shell(script, fds, fd_count, listen_fd, &out);
 
+	cfg->argv = argv;
+	cfg->stdout_fd = &out;
+	child = child_start(cfg, &err);
+	assert_non_null(child);
 	while ((n = read(out, text + len, sizeof text - 1 - len)) > 0)
 		len += (size_t)n;
 	text[len] = '\0';
 	close(out);
 	child_stop(child);
 	return text;
+}
+
+static const char *output_of(const char *script, const int *fds, size_t fd_count, int listen_fd)
+{
+	struct child_config cfg = { .fds = fds, .fd_count = fd_count, .listen_fd = listen_fd };
+
+	return output_with(&cfg, script);
 }
 
 static void last_words_are_the_last_line(void **state)
@@ -163,6 +179,82 @@ static void secrets_in_the_environment_stay_here(void **state)
 	assert_null(strstr(text, "hunter2"));
 	assert_null(strstr(text, "LISTEN_"));
 	assert_non_null(strstr(text, "PATH="));
+}
+
+static void given_variables_come_on_top_and_replace(void **state)
+{
+	const char *const env[] = { "SOURCE_DATE_EPOCH=5", "TZ=UTC0", "EMPTY=", NULL };
+	struct child_config cfg = { .env = env };
+
+	(void)state;
+	setenv("TZ", "Europe/Berlin", 1);
+	assert_string_equal(
+		output_with(&cfg,
+			    "echo $SOURCE_DATE_EPOCH $TZ ${EMPTY-unset}.; env | grep -c ^TZ="),
+		"5 UTC0 .\n1\n");
+	assert_non_null(strstr(output_with(&cfg, "env"), "PATH="));
+	unsetenv("TZ");
+}
+
+static void stdout_may_be_a_file_of_ours(void **state)
+{
+	const char *const argv[] = { "sh", "-c", "printf hello", NULL };
+	int file = memfd_create("out", MFD_CLOEXEC);
+	const struct child_config cfg = { .argv = argv, .stdout_file = &file };
+	struct err err = { 0 };
+	struct child *child = child_start(&cfg, &err);
+	char text[16] = "";
+
+	(void)state;
+	assert_non_null(child);
+	assert_int_equal(child_expect_success(child, &err), 0);
+	child_stop(child);
+	assert_int_equal(pread(file, text, sizeof text - 1, 0), 5);
+	assert_string_equal(text, "hello");
+	close(file);
+}
+
+static void failure_of(const char *script, struct err *err)
+{
+	struct child *child = start_shell(script, NULL, 0, 0, NULL);
+
+	assert_int_equal(child_expect_success(child, err), -1);
+	child_stop(child);
+}
+
+static void a_failure_is_told_in_the_childs_last_words(void **state)
+{
+	struct err err = { 0 };
+
+	(void)state;
+	failure_of("echo one >&2; echo 'sh: no such thing' >&2; exit 7", &err);
+	assert_int_equal(err.kind, ERR_FAILED);
+	assert_string_equal(err.text, "sh failed with status 7: no such thing");
+	failure_of("echo '/bin/sh: in short: no.' >&2; exit 7", &err);
+	assert_string_equal(err.text, "sh failed with status 7: in short: no");
+	failure_of("echo 'a dash sh: no' >&2; exit 7", &err);
+	assert_string_equal(err.text, "sh failed with status 7: a dash sh: no");
+	failure_of("exit 1", &err);
+	assert_string_equal(err.text, "sh failed with status 1");
+	failure_of("kill -KILL $$", &err);
+	assert_string_equal(err.text, "sh was killed by signal 9");
+}
+
+static void a_signal_to_us_ends_the_wait(void **state)
+{
+	struct err err = { 0 };
+	int status;
+	pid_t pid = fork(); /* since the flag is never cleared */
+
+	(void)state;
+	if (pid == 0) {
+		interrupt_install();
+		raise(SIGTERM);
+		failure_of("exec sleep 60", &err);
+		_exit(err.kind == ERR_INTERRUPTED ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void a_listening_socket_is_announced(void **state)
@@ -343,6 +435,10 @@ int main(void)
 		cmocka_unit_test(only_the_given_descriptors_are_open),
 		cmocka_unit_test(descriptors_may_be_given_in_any_order),
 		cmocka_unit_test(secrets_in_the_environment_stay_here),
+		cmocka_unit_test(given_variables_come_on_top_and_replace),
+		cmocka_unit_test(stdout_may_be_a_file_of_ours),
+		cmocka_unit_test(a_failure_is_told_in_the_childs_last_words),
+		cmocka_unit_test(a_signal_to_us_ends_the_wait),
 		cmocka_unit_test(a_listening_socket_is_announced),
 		cmocka_unit_test(the_child_dies_with_us),
 		cmocka_unit_test(a_confined_child_opens_only_what_it_was_given),

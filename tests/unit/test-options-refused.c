@@ -10,11 +10,8 @@ static void each_wrong_command_line_is_one_line_that_names_the_option(void **sta
 		const char *parts[4];
 	} wrong[] = {
 		/* what is missing or too much */
-		{ { "create" }, { "--source", "--source DISK" } },
-		{ { "name" }, { "--source DISK" } },
-		{ { "-q" }, { "--source DISK" } },
-		{ { "-s" }, { "-s", "DISK" } },
-		{ { "--source" }, { "--source", "DISK" } },
+		{ { "-s" }, { "-s", "PATH" } },
+		{ { "--source" }, { "--source", "PATH" } },
 		{ { "-s", "a", "b", "c" }, { "'c'", "[NAME]" } },
 		{ { "-s", "a", "" }, { "NAME", "empty", "241" } },
 		{ { "verify" }, { "verify", "IMAGE" } },

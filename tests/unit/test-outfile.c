@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "dest/outfile.h"
+#include "dest/outfile_report.h"
 
 /* --- a plain file --- */
 

@@ -29,6 +29,7 @@ struct memory_source {
 	struct source base;
 	const uint8_t *disk;
 	int64_t fail_extents, fail_read, hang_read;
+	uint64_t from, to; /* nobody may look elsewhere */
 	atomic_bool aborted;
 };
 
@@ -43,6 +44,7 @@ static int memory_extents(struct source *src, uint64_t offset, uint64_t length,
 	struct memory_source *m = (struct memory_source *)src;
 	uint64_t end = offset + length;
 
+	assert_true(offset >= m->from && end <= m->to);
 	if (inside(m->fail_extents, offset, length))
 		return err_set(err, ERR_FAILED, "extents");
 	while (offset < end) {
@@ -60,7 +62,7 @@ static int memory_read_at(struct source *src, void *buf, size_t len, uint64_t of
 {
 	struct memory_source *m = (struct memory_source *)src;
 
-	assert_true(offset + len <= src->size);
+	assert_true(offset >= m->from && offset + len <= m->to);
 	if (inside(m->fail_read, offset, len))
 		return err_set(err, ERR_FAILED, "read");
 	while (inside(m->hang_read, offset, len)) {
@@ -130,12 +132,15 @@ static int memory_put(struct image *img, const struct chunk *chunk, struct err *
 
 static const struct image_ops memory_image_ops = { .put = memory_put };
 
+static unsigned started; /* states of the codec below: one a worker */
+
 /* Packs a cluster of equal bytes into one byte, refuses all others. */
 static void *same_start(int level, size_t cluster_size, struct err *err)
 {
 	(void)level;
 	(void)cluster_size;
 	(void)err;
+	started++;
 	return malloc(1);
 }
 
@@ -193,7 +198,8 @@ static void trial_init(struct trial *t, unsigned workers, const struct codec *co
 			 .disk = disk,
 			 .fail_extents = NOWHERE,
 			 .fail_read = NOWHERE,
-			 .hang_read = NOWHERE },
+			 .hang_read = NOWHERE,
+			 .to = DISK_SIZE },
 		.img = { .base = { .ops = &memory_image_ops,
 				   .size = DISK_SIZE,
 				   .cluster_size = 65536 },
@@ -213,7 +219,8 @@ static int trial_run(struct trial *t)
 	hash_stop(t->img.hash);
 	assert_false(t->src.base.stuck);
 	if (r == 0)
-		assert_memory_equal(t->img.disk, disk, DISK_SIZE);
+		assert_memory_equal(t->img.disk + t->src.from, disk + t->src.from,
+				    t->src.to - t->src.from);
 	free(t->img.disk);
 	return r;
 }
@@ -236,6 +243,81 @@ static void every_byte_arrives_in_order_for_any_number_of_workers(void **state)
 			assert_string_equal(t.digests.sha512, first[i].sha512);
 		}
 	}
+}
+
+/* The image asserts that it gets the clusters in order, the source that nobody
+ * looks elsewhere.
+ */
+static void run_window(uint64_t offset, uint64_t length, unsigned workers,
+		       const struct codec *codec)
+{
+	struct trial t;
+
+	trial_init(&t, workers, codec);
+	t.cfg.offset = offset;
+	t.cfg.length = length;
+	t.src.from = t.img.at = offset / 65536 * 65536;
+	t.src.to = MIN(round_up(offset + length, 65536), DISK_SIZE);
+	assert_int_equal(trial_run(&t), 0);
+	assert_true(t.img.at == t.src.to);
+	assert_true(t.stats.read_bytes + t.stats.skipped_bytes == t.src.to - t.src.from);
+}
+
+static void a_window_is_widened_to_whole_clusters_and_no_more(void **state)
+{
+	static const uint64_t windows[][2] = {
+		{ 0, 1 },
+		{ 65536 * 3 + 5, 10 },
+		{ 65536 * 3, 65536 },
+		{ STEP * 50, STEP * 7 },
+		{ STEP + 65536, 65536 }, /* all of it zero */
+		{ 2 * MIB - 1, 2 },
+		{ 1, DISK_SIZE - 2 },
+		{ DISK_SIZE - 1, 1 },
+		{ DISK_SIZE - 1000, 5000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+		for (unsigned workers = 1; workers <= 8; workers *= 8) {
+			run_window(windows[i][0], windows[i][1], workers, NULL);
+			run_window(windows[i][0], windows[i][1], workers, &same);
+		}
+	}
+}
+
+static void there_are_no_more_workers_than_chunks(void **state)
+{
+	static const struct {
+		uint64_t offset, length;
+		unsigned workers;
+	} windows[] = {
+		{ 5 * MIB, 1, 1 },
+		{ 2 * MIB - 1, 2, 2 },
+		{ 2 * MIB, 4 * MIB, 2 },
+		{ 0, DISK_SIZE, (DISK_SIZE + 2 * MIB - 1) / (2 * MIB) },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+		started = 0;
+		run_window(windows[i].offset, windows[i].length, 64, &same);
+		assert_int_equal(started, windows[i].workers);
+	}
+}
+
+static void a_stall_in_a_window_names_its_place(void **state)
+{
+	struct trial t;
+
+	(void)state;
+	trial_init(&t, 4, &same);
+	t.cfg.offset = t.src.from = t.img.at = 30 * MIB;
+	t.cfg.length = MIB;
+	t.src.hang_read = 30 * MIB;
+	t.cfg.stall_seconds = 1;
+	assert_int_equal(trial_run(&t), -1);
+	assert_non_null(strstr(t.err.text, "no progress for 1 seconds at offset 31457280 of"));
 }
 
 static void the_first_failure_of_any_part_ends_the_run(void **state)
@@ -364,6 +446,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_byte_arrives_in_order_for_any_number_of_workers),
+		cmocka_unit_test(a_window_is_widened_to_whole_clusters_and_no_more),
+		cmocka_unit_test(there_are_no_more_workers_than_chunks),
+		cmocka_unit_test(a_stall_in_a_window_names_its_place),
 		cmocka_unit_test(the_first_failure_of_any_part_ends_the_run),
 		cmocka_unit_test(a_source_that_stops_answering_is_a_stall),
 		cmocka_unit_test(a_sample_tells_the_size),

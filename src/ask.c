@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ask.h"
+
+#include "base/interrupt.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+bool ask_yes(const char *question)
+{
+	char answer[16] = "";
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return false;
+	fprintf(stderr, "ccsnap: %s [y/N] ", question);
+	fflush(stderr);
+	if (read(STDIN_FILENO, answer, sizeof answer - 1) <= 0 || interrupt_pending())
+		return false;
+	return answer[0] == 'y' || answer[0] == 'Y';
+}

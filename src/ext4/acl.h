@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_ACL_H
+#define CCSNAP_ACL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A POSIX ACL as the system calls give it (version 2: each entry with an id)
+ * becomes what ext4 stores (version 1: an id only where it means something).
+ * Pure.
+ */
+
+/* Bytes on disk; -1 when the kernel would not take it for an ACL. */
+long acl_disk_size(const void *value, size_t size);
+
+/* For a value that has a size on disk. */
+void acl_to_disk(uint8_t *disk, const void *value, size_t size);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_BYTES_H
+#define CCSNAP_BYTES_H
+
+#include <endian.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Numbers as they are on disk, at any address: ext4 is little-endian. */
+static inline void put_le16(void *p, uint16_t n)
+{
+	n = htole16(n);
+	memcpy(p, &n, sizeof n);
+}
+
+static inline void put_le32(void *p, uint32_t n)
+{
+	n = htole32(n);
+	memcpy(p, &n, sizeof n);
+}
+
+static inline uint16_t le16_at(const void *p)
+{
+	uint16_t n;
+
+	memcpy(&n, p, sizeof n);
+	return le16toh(n);
+}
+
+static inline uint32_t le32_at(const void *p)
+{
+	uint32_t n;
+
+	memcpy(&n, p, sizeof n);
+	return le32toh(n);
+}
+
+#endif

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/boot.h"
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/str.h"
+#include "system/bootfiles.h"
+#include "system/edit.h"
+#include "system/fstab.h"
+#include "system/kernels.h"
+#include "walk/reach.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const struct boot_machine boot_machines[] = {
+	{ "x86_64", EM_X86_64, "i386-pc", "x86_64-efi", "BOOTX64.EFI" },
+	{ "aarch64", EM_AARCH64, NULL, "arm64-efi", "BOOTAA64.EFI" },
+	{ 0 },
+};
+
+/* Every system has one of them, made for its own machine. */
+static const char *const programs[] = {
+	"usr/bin/env",
+	"bin/sh",
+	"usr/bin/sh",
+	"sbin/init",
+	"usr/lib/systemd/systemd",
+	"bin/busybox",
+	"lib/systemd/systemd",
+	"usr/bin/true",
+	"bin/true",
+};
+
+static const char *const grub_dirs[] = { "boot/grub", "boot/grub2" };
+
+enum { ELF_HEAD = 20 }; /* up to the end of e_machine */
+
+/* False when the file's beginning cannot be had. */
+static bool read_head(const struct edit *e, const char *path, unsigned char head[ELF_HEAD])
+{
+	uint32_t id = model_resolve(e->model, path, MODEL_FOLLOW);
+	const struct model_node *node = id == MODEL_NONE ? NULL : &e->model->nodes[id];
+	autoclose int fd = -1;
+	struct stat st;
+
+	if (!node || !S_ISREG(node->mode) || node->size < ELF_HEAD)
+		return false;
+	if (node->content) {
+		memcpy(head, node->content, ELF_HEAD);
+		return true;
+	}
+	fd = e->reach ? reach_file(e->reach, id, &st) : -1;
+	return fd >= 0 && io_pread(fd, head, ELF_HEAD, 0, NULL) == ELF_HEAD;
+}
+
+static const struct boot_machine *find_machine(const struct edit *e)
+{
+	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+		unsigned char head[ELF_HEAD];
+		unsigned machine;
+
+		if (!read_head(e, programs[i], head) || memcmp(head, ELFMAG, SELFMAG) != 0)
+			continue;
+		machine = head[EI_DATA] == ELFDATA2MSB ? head[18] * 256u + head[19]
+						       : head[19] * 256u + head[18];
+		for (const struct boot_machine *m = boot_machines; m->name; m++)
+			if (m->elf == machine && head[EI_CLASS] == ELFCLASS64)
+				return m;
+	}
+	return NULL;
+}
+
+static int find_kernel(const struct edit *e, struct boot *out, struct err *err)
+{
+	struct kernels kernels;
+
+	if (kernels_find(e, &kernels, err) < 0)
+		return -1;
+	if (kernels.len) {
+		out->kernel = steal(&kernels.at[0].path);
+		out->version = steal(&kernels.at[0].version);
+		out->initrd = steal(&kernels.at[0].initrd);
+	}
+	kernels_free(&kernels);
+	return 0;
+}
+
+/* *cfg NULL unless there is a grub.cfg that leads anywhere, or one that we may not read. */
+static int look_for_cfg(const struct edit *e, const char *dir, char **cfg, bool *uses_blscfg,
+			struct err *err)
+{
+	autofree char *path = str_format("%s/grub.cfg", dir);
+	struct err why = { 0 };
+	bool missing = false;
+	size_t len = 0;
+	autofree char *text = path ? edit_read(e, path, &len, &missing, &why) : NULL;
+
+	*cfg = NULL;
+	if (!path)
+		return err_nomem(err);
+	if (missing || (text && !grubcfg_has_menu((struct slice){ text, len })))
+		return 0;
+	if (!text && !bootfiles_is_denied(&why)) {
+		*err = why;
+		return -1;
+	}
+	*uses_blscfg = text && grubcfg_uses_blscfg((struct slice){ text, len });
+	*cfg = steal(&path);
+	return 0;
+}
+
+static int find_grub(const struct edit *e, struct boot *out, struct err *err)
+{
+	const size_t count = sizeof grub_dirs / sizeof *grub_dirs;
+	const char *dir = NULL;
+
+	for (size_t i = 0; i < count && !out->grub_cfg; i++) {
+		if (look_for_cfg(e, grub_dirs[i], &out->grub_cfg, &out->uses_blscfg, err) < 0)
+			return -1;
+		if (out->grub_cfg)
+			dir = grub_dirs[i];
+	}
+	for (size_t i = 0; i < count && !dir; i++)
+		if (edit_exists(e, grub_dirs[i]))
+			dir = grub_dirs[i];
+	out->grub_dir = strdup(dir ? dir : grub_dirs[0]);
+	return out->grub_dir ? 0 : err_nomem(err);
+}
+
+static int look_at_file(void *ctx, const struct bootfile *file, struct err *err)
+{
+	struct grubcfg *cfg = ctx;
+	autotext struct text ignored = { 0 };
+
+	if (!file->text.at)
+		return 0;
+	bootfile_rewrite(file->kind, file->text, cfg, &ignored);
+	return text_check(&ignored, err);
+}
+
+/* What the arguments in all of the files say. */
+static int look_at_arguments(const struct edit *e, struct cmdline *out, struct err *err)
+{
+	struct grubcfg cfg = { 0 };
+	int done = bootfiles_walk(e, look_at_file, &cfg, err);
+
+	*out = cfg.cmdline;
+	return done;
+}
+
+static int find_encryption(const struct edit *e, struct boot *out, struct err *err)
+{
+	struct fstab_entry root = { 0 };
+	struct cmdline found;
+
+	if (look_at_arguments(e, &found, err) < 0 || fstab_find(e, "/", &root, err) < 0)
+		return -1;
+	out->was_encrypted = found.names_container || crypttab_opens(e, found.root) ||
+			     (root.device && crypttab_opens(e, root.device));
+	fstab_entry_free(&root);
+	return 0;
+}
+
+int boot_find(const struct edit *e, bool boot_is_separate, struct boot *out, struct err *err)
+{
+	*out = (struct boot){ .machine = find_machine(e), .boot_is_separate = boot_is_separate };
+	if (find_kernel(e, out, err) == 0 && find_grub(e, out, err) == 0 &&
+	    find_encryption(e, out, err) == 0)
+		return 0;
+	boot_free(out);
+	return -1;
+}
+
+void boot_free(struct boot *boot)
+{
+	free(boot->kernel);
+	free(boot->initrd);
+	free(boot->version);
+	free(boot->grub_dir);
+	free(boot->grub_cfg);
+	*boot = (struct boot){ 0 };
+}
+
+char *boot_root_argument(const struct edit *e, const struct boot *boot, bool *missing,
+			 struct err *err)
+{
+	struct cmdline found;
+	char *root;
+
+	(void)boot;
+	*missing = false;
+	if (look_at_arguments(e, &found, err) < 0)
+		return NULL;
+	*missing = !found.root[0];
+	if (*missing)
+		return NULL;
+	root = strdup(found.root);
+	if (!root)
+		err_nomem(err);
+	return root;
+}

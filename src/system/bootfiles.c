@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/bootfiles.h"
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "system/bls.h"
+#include "system/bootargs.h"
+#include "system/edit.h"
+#include "system/grubenv.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char menu_entries[] = "boot/loader/entries/*.conf";
+
+static const struct place {
+	const char *pattern;
+	enum bootfile_kind kind;
+} places[] = {
+	{ "boot/grub/grub.cfg", BOOTFILE_GRUB_CFG },
+	{ "boot/grub2/grub.cfg", BOOTFILE_GRUB_CFG },
+	{ "boot/efi/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG },
+	{ "efi/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG },
+	{ "boot/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG },
+	{ "boot/grub/custom.cfg", BOOTFILE_GRUB_CFG },
+	{ "boot/grub2/custom.cfg", BOOTFILE_GRUB_CFG },
+	{ "boot/grub/grubenv", BOOTFILE_GRUBENV },
+	{ "boot/grub2/grubenv", BOOTFILE_GRUBENV },
+	{ "boot/efi/EFI/*/grubenv", BOOTFILE_GRUBENV },
+	{ menu_entries, BOOTFILE_ENTRY },
+	{ "boot/efi/loader/entries/*.conf", BOOTFILE_ENTRY },
+	{ "efi/loader/entries/*.conf", BOOTFILE_ENTRY },
+	{ "etc/kernel/cmdline", BOOTFILE_CMDLINE },
+	{ "usr/lib/kernel/cmdline", BOOTFILE_CMDLINE },
+	{ "etc/default/grub", BOOTFILE_DEFAULT_GRUB },
+	{ "etc/default/grub.d/*.cfg", BOOTFILE_DEFAULT_GRUB },
+};
+
+void bootfile_rewrite(enum bootfile_kind kind, struct slice text, struct grubcfg *cfg,
+		      struct text *out)
+{
+	switch (kind) {
+	case BOOTFILE_GRUB_CFG:
+		grubcfg_rewrite(text, cfg, out);
+		return;
+	case BOOTFILE_ENTRY:
+		bls_rewrite(text, &cfg->cmdline, &cfg->paths, out);
+		return;
+	case BOOTFILE_GRUBENV:
+		if (!grubenv_rewrite(text, &cfg->cmdline, out))
+			text_add(out, text);
+		return;
+	case BOOTFILE_CMDLINE:
+		cmdline_rewrite(text, &cfg->cmdline, out);
+		return;
+	case BOOTFILE_DEFAULT_GRUB:
+		default_grub_rewrite(text, &cfg->cmdline, out);
+		return;
+	}
+}
+
+typedef int visitor(void *ctx, const struct bootfile *file, struct err *err);
+
+bool bootfiles_is_denied(const struct err *err)
+{
+	return err->sys_errno == EACCES || err->sys_errno == EPERM;
+}
+
+static int visit(const struct edit *e, const char *path, const struct place *place, visitor *fn,
+		 void *ctx, struct err *err)
+{
+	bool missing;
+	size_t len = 0;
+	struct err why = { 0 };
+	autofree char *text = edit_read(e, path, &len, &missing, &why);
+	const struct bootfile file = {
+		.path = path,
+		.kind = place->kind,
+		.text = { text, len },
+		.makes_menu = place->pattern == menu_entries,
+	};
+
+	if (!text && missing)
+		return 0;
+	if (!text && !bootfiles_is_denied(&why)) {
+		*err = why;
+		return -1;
+	}
+	return fn(ctx, &file, err);
+}
+
+static int walk_place(const struct edit *e, const struct place *place, visitor *fn, void *ctx,
+		      struct err *err)
+{
+	char **paths = edit_glob(e, place->pattern, err);
+	int done = paths ? 0 : -1;
+
+	for (char **p = paths; done == 0 && *p; p++)
+		done = visit(e, *p, place, fn, ctx, err);
+	edit_glob_free(paths);
+	return done;
+}
+
+/* A plain name may lead through links, which a pattern does not follow. */
+int bootfiles_walk(const struct edit *e, visitor *fn, void *ctx, struct err *err)
+{
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		const struct place *place = &places[i];
+		int done = strchr(place->pattern, '*')
+				   ? walk_place(e, place, fn, ctx, err)
+				   : visit(e, place->pattern, place, fn, ctx, err);
+
+		if (done != 0)
+			return done;
+	}
+	return 0;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/kernels.h"
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "system/edit.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What follows the prefix tells a kernel's initrd and, as a rule, its version. */
+static const struct place {
+	const char *pattern, *prefix;
+} boot_places[] = {
+	{ "boot/vmlinuz-*", "boot/vmlinuz" }, { "boot/vmlinux-*", "boot/vmlinux" },
+	{ "boot/Image-*", "boot/Image" },     { "boot/kernel-*", "boot/kernel" },
+	{ "boot/vmlinuz", "boot/vmlinuz" },   { "boot/vmlinux", "boot/vmlinux" },
+	{ "boot/Image", "boot/Image" },
+};
+
+/* Looked at when there are none, one after the other: the directory is named after
+ * the version, and an initrd may lie beside the kernel.
+ */
+static const char *const versioned_places[] = {
+	"boot/*/*/linux",	     /* kernel-install(8) */
+	"usr/lib/modules/*/vmlinuz", /* the packages' own copies */
+};
+
+enum { KERNELS_MAX = 1000 }; /* nobody has more, and each is compared with all */
+
+/* What stands in front of and behind "-6.1.0-13-amd64". */
+static const struct {
+	const char *before, *after;
+} initrd_names[] = {
+	{ "boot/initrd.img", "" }, { "boot/initramfs", ".img" }, { "boot/initrd", "" },
+	{ "boot/initrd", ".img" }, { "boot/initramfs", "" },
+};
+
+static const char *const no_kernels[] = { ".hmac",     ".sig",	    ".signed",
+					  ".dpkg-tmp", ".dpkg-new", ".dpkg-bak" };
+
+static void kernel_free(struct kernel *k)
+{
+	free(k->path);
+	free(k->version);
+	free(k->initrd);
+}
+
+void kernels_free(struct kernels *k)
+{
+	for (size_t i = 0; i < k->len; i++)
+		kernel_free(&k->at[i]);
+	free(k->at);
+	*k = (struct kernels){ 0 };
+}
+
+static bool is_regular(const struct edit *e, const char *path, uint32_t *node)
+{
+	*node = model_resolve(e->model, path, MODEL_FOLLOW);
+	return *node != MODEL_NONE && S_ISREG(e->model->nodes[*node].mode) &&
+	       e->model->nodes[*node].size > 0;
+}
+
+static bool is_candidate(const char *path)
+{
+	for (const char *p = path; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return false;
+	for (size_t i = 0; i < sizeof no_kernels / sizeof *no_kernels; i++)
+		if (str_ends(path, no_kernels[i]))
+			return false;
+	return true;
+}
+
+/* Another name of a kernel that is there already ("boot/vmlinuz")? */
+static bool is_known(const struct kernels *k, uint32_t node)
+{
+	for (size_t i = 0; i < k->len; i++)
+		if (k->at[i].node == node)
+			return true;
+	return false;
+}
+
+/* *out NULL: there is no such file.  Takes path. */
+static int try_initrd(const struct edit *e, char *path, char **out, struct err *err)
+{
+	uint32_t node;
+
+	*out = NULL;
+	if (!path)
+		return err_nomem(err);
+	if (is_regular(e, path, &node))
+		*out = path;
+	else
+		free(path);
+	return 0;
+}
+
+static int find_boot_initrd(const struct edit *e, const char *suffix, char **out, struct err *err)
+{
+	*out = NULL;
+	for (size_t i = 0; i < sizeof initrd_names / sizeof *initrd_names && !*out; i++) {
+		char *path =
+			str_format("%s%s%s", initrd_names[i].before, suffix, initrd_names[i].after);
+
+		if (try_initrd(e, path, out, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int find_initrd_beside(const struct edit *e, const char *kernel, char **out, struct err *err)
+{
+	static const char *const names[] = { "initrd", "initrd.img", "initramfs.img" };
+	int dir = (int)(strrchr(kernel, '/') - kernel);
+
+	*out = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names && !*out; i++)
+		if (try_initrd(e, str_format("%.*s/%s", dir, kernel, names[i]), out, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* What is no kernel, or known, is none of our business. */
+static int kernels_add(const struct edit *e, struct kernels *k, const char *path,
+		       const char *suffix, struct err *err)
+{
+	const char *version = suffix + (*suffix == '-');
+	struct kernel *grown, *kernel;
+	uint32_t node;
+
+	if (!is_candidate(path) || !is_regular(e, path, &node) || is_known(k, node) ||
+	    k->len == KERNELS_MAX)
+		return 0;
+	grown = reallocarray(k->at, k->len + 1, sizeof *grown);
+	if (!grown)
+		return err_nomem(err);
+	k->at = grown;
+	kernel = &k->at[k->len++];
+	*kernel = (struct kernel){ .path = strdup(path), .node = node };
+	if (isdigit((unsigned char)*version))
+		kernel->version = strdup(version);
+	if (!kernel->path || (isdigit((unsigned char)*version) && !kernel->version))
+		return err_nomem(err);
+	return find_boot_initrd(e, suffix, &kernel->initrd, err);
+}
+
+static int find_in_boot(const struct edit *e, struct kernels *out, struct err *err)
+{
+	for (size_t i = 0; i < sizeof boot_places / sizeof *boot_places; i++) {
+		char **paths = edit_glob(e, boot_places[i].pattern, err);
+		int done = paths ? 0 : -1;
+
+		for (char **p = paths; done == 0 && *p; p++)
+			done = kernels_add(e, out, *p, *p + strlen(boot_places[i].prefix), err);
+		edit_glob_free(paths);
+		if (done < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int add_versioned(const struct edit *e, struct kernels *out, char *path, struct err *err)
+{
+	char *end = strrchr(path, '/'), *version;
+	size_t before = out->len;
+	autofree char *suffix = NULL;
+	struct kernel *kernel;
+
+	*end = '\0';
+	version = strrchr(path, '/') + 1;
+	suffix = str_format("-%s", version);
+	*end = '/';
+	if (!suffix)
+		return err_nomem(err);
+	if (kernels_add(e, out, path, suffix, err) < 0)
+		return -1;
+	kernel = out->len > before ? &out->at[before] : NULL;
+	if (!kernel || kernel->initrd)
+		return 0;
+	return find_initrd_beside(e, path, &kernel->initrd, err);
+}
+
+static int find_versioned(const struct edit *e, struct kernels *out, struct err *err)
+{
+	size_t places = sizeof versioned_places / sizeof *versioned_places;
+
+	for (size_t i = 0; i < places && !out->len; i++) {
+		char **paths = edit_glob(e, versioned_places[i], err);
+		int done = paths ? 0 : -1;
+
+		for (char **p = paths; done == 0 && *p; p++)
+			done = add_versioned(e, out, *p, err);
+		edit_glob_free(paths);
+		if (done < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static bool is_for_rescue(const char *path)
+{
+	return strstr(path, "rescue") || strstr(path, "kdump") || str_ends(path, ".old") ||
+	       str_ends(path, ".bak");
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct kernel *x = a, *y = b;
+	int order = is_for_rescue(x->path) - is_for_rescue(y->path);
+
+	if (!order)
+		order = !x->version - !y->version;
+	if (!order && x->version)
+		order = strverscmp(y->version, x->version);
+	return order ? order : strverscmp(y->path, x->path);
+}
+
+int kernels_find(const struct edit *e, struct kernels *out, struct err *err)
+{
+	*out = (struct kernels){ 0 };
+	if (find_in_boot(e, out, err) < 0 || find_versioned(e, out, err) < 0) {
+		kernels_free(out);
+		return -1;
+	}
+	if (out->len)
+		qsort(out->at, out->len, sizeof *out->at, compare);
+	return 0;
+}
