@@ -7,6 +7,6 @@
 /* Asks on the terminal; false unless the answer is yes, and at once, without a
  * question, when nobody sits there.
  */
-bool ask_yes(const char *question);
+bool ask_yes(const char *why, const char *question);
 
 #endif

@@ -27,7 +27,9 @@ enum {
 
 const struct command commands[] = {
 	{ "create", "[NAME]",
-	  "capture a disk into an image (what happens when no command is named)", 0, 1, CREATE },
+	  "capture a system, a directory tree or a disk into an image (what happens when no "
+	  "command is named)",
+	  0, 1, CREATE },
 	{ "verify", "IMAGE", "prove that an image is sound and equals its manifest or a disk", 1, 1,
 	  VERIFY },
 	{ "convert", "IN OUT", "pack an existing image anew into another file", 2, 2, CONVERT },
@@ -132,9 +134,7 @@ static bool is_file_path(const char *value)
 /* The longest that a store puts behind an image's name.  The store checks names
  * itself; here it is only said sooner, and in terms of the command line.
  */
-#define LONGEST_SUFFIX ".manifest.json"
-
-enum { IMAGE_NAME_MAX = NAME_MAX - (sizeof LONGEST_SUFFIX - 1) };
+enum { IMAGE_NAME_MAX = NAME_MAX - (sizeof DEST_MANIFEST_SUFFIX - 1) };
 
 static_assert(NAME_MAX == 255 && IMAGE_NAME_MAX == 241, "the texts below tell these numbers");
 
@@ -188,6 +188,7 @@ const struct option_def option_table[] = {
 	  .help = "format of IMAGE; what its manifest or name says when not given",
 	  .choice = source_format_name, .line_only = true },
 	{ "source-format", 0, OPTION_CHOICE, "FORMAT", FIELD(source_format), CREATE, SOURCE_GROUP,
+	  .of = OF_DISK,
 	  .help = "format of the disk, raw when not given; never guessed from its content",
 	  .choice = source_format_name },
 	{ "source-format", 0, OPTION_CHOICE, "FORMAT", FIELD(source_format), VERIFY, SOURCE_GROUP,
@@ -197,6 +198,7 @@ const struct option_def option_table[] = {
 	  .help = "format of IN; what its name ends in when not given",
 	  .choice = source_format_name, .line_only = true },
 	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), CREATE, SOURCE_GROUP,
+	  .of = OF_DISK,
 	  .help = "let the disk name other files (backing files, extents, data files) that are read, too" },
 	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), VERIFY, SOURCE_GROUP,
 	  .help = "let the disk given with --against name other files that are read, too",
@@ -205,41 +207,44 @@ const struct option_def option_table[] = {
 	  .help = "let IN name other files (backing files, extents, data files) that are read, too",
 	  .line_only = true },
 	{ "sector-size", 0, OPTION_NUMBER, "BYTES", FIELD(sector_size), CREATE, SOURCE_GROUP,
-	  .help = "refuse a disk with another logical sector size", .choice = sector_size_name },
+	  .help = "refuse a disk with another logical sector size; make a tree's disk with this one",
+	  .choice = sector_size_name },
 	{ "stall-timeout", 0, OPTION_NUMBER, "SECONDS", FIELD(stall_timeout), READ, SOURCE_GROUP,
 	  .help = "fail when nothing could be read for so long; default 300, 0 waits for ever",
 	  .max = 86400, .initial = 300 },
 
-	{ "exclude", 'e', OPTION_LIST, "PATH", FIELD(excludes), CREATE, TREE_GROUP,
+	{ "exclude", 'e', OPTION_LIST, "PATH", FIELD(excludes), CREATE, TREE_GROUP, .of = OF_TREE,
 	  .help = "leave out exactly this path and what is below it; may be repeated",
 	  .accepted = "a path" },
 	{ "exclude-glob", 0, OPTION_LIST, "PATTERN", FIELD(exclude_globs), CREATE, TREE_GROUP,
-	  .help = "leave out what matches; may be repeated, the last match counts",
+	  .of = OF_TREE, .help = "leave out what matches; may be repeated, the last match counts",
 	  .accepted = "a pattern" },
 	{ "exclude-from", 0, OPTION_LIST, "FILE", FIELD(exclude_files), CREATE, TREE_GROUP,
-	  .help = "patterns from a file, one a line; may be repeated",
+	  .of = OF_TREE, .help = "patterns from a file, one a line; may be repeated",
 	  .accepted = "the path of a file" },
 	{ "include-mount", 0, OPTION_LIST, "PATH", FIELD(include_mounts), CREATE, TREE_GROUP,
-	  .help = "take in what is mounted there, too; may be repeated", .accepted = "a path" },
+	  .of = OF_TREE, .help = "take in what is mounted there, too; may be repeated",
+	  .accepted = "a path" },
 	{ "one-file-system", 0, OPTION_FLAG, NULL, FIELD(one_file_system), CREATE, TREE_GROUP,
-	  .help = "take in no mount but /boot and the EFI system partition" },
-	{ "keep-going", 0, OPTION_FLAG, NULL, FIELD(keep_going), CREATE, TREE_GROUP,
+	  .of = OF_TREE, .help = "take in no mount but /boot and the EFI system partition" },
+	{ "keep-going", 0, OPTION_FLAG, NULL, FIELD(keep_going), CREATE, TREE_GROUP, .of = OF_TREE,
 	  .help = "leave out what cannot be read, list it, and exit with 3" },
-	{ "reset", 0, OPTION_TEXT, "LIST", FIELD(reset), CREATE, TREE_GROUP,
+	{ "reset", 0, OPTION_TEXT, "LIST", FIELD(reset), CREATE, TREE_GROUP, .of = OF_TREE,
 	  .help = "what the image forgets of who it was: identity (when / is captured), none "
 		  "(otherwise), or names of operations separated by commas",
 	  .check = identity_list_is_valid, .describe = describe_operations },
-	{ "disk-size", 0, OPTION_SIZE, "SIZE", FIELD(disk_size), CREATE, TREE_GROUP,
+	{ "disk-size", 0, OPTION_SIZE, "SIZE", FIELD(disk_size), CREATE, TREE_GROUP, .of = OF_TREE,
 	  .help = "size of the disk; what the tree and the free space take, in whole GiB, when "
 		  "not given",
 	  .min = MIB, .max = UINT64_MAX,
 	  .accepted = "a whole number of bytes, or with K, M, G, T or P behind it" },
 	{ "free-space", 0, OPTION_SIZE, "SIZE", FIELD(free_space), CREATE, TREE_GROUP,
+	  .of = OF_TREE,
 	  .help = "so much is free in the image at the least, 1500M when not given; it takes no "
 		  "room in the file",
 	  .max = 1024 * TIB, .initial = UINT64_MAX,
 	  .accepted = "a whole number of bytes, or with K, M, G, T or P behind it" },
-	{ "no-boot", 0, OPTION_FLAG, NULL, FIELD(no_boot), CREATE, TREE_GROUP,
+	{ "no-boot", 0, OPTION_FLAG, NULL, FIELD(no_boot), CREATE, TREE_GROUP, .of = OF_TREE,
 	  .help = "make a data disk that need not boot" },
 
 	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), CREATE, IMAGE_GROUP,

@@ -44,8 +44,9 @@ struct option_def {
 	const char *accepted;
 	void (*describe)(char *text, size_t cap); /* accepted, where a table says it */
 
-	bool line_only; /* makes no sense as a configuration key */
-	bool prints;	/* something instead of working; implies line_only */
+	enum { OF_ANY_SOURCE, OF_TREE, OF_DISK } of; /* what kind of source it is about */
+	bool line_only;				     /* makes no sense as a configuration key */
+	bool prints; /* something instead of working; implies line_only */
 };
 
 extern const struct option_def option_table[]; /* ends with a NULL name */

@@ -312,6 +312,12 @@ static int store_uses(struct parse *p, struct err *err)
 	for (size_t i = 0; i < p->use_count; i++)
 		if (store(p, p->uses[i].def, p->uses[i].shown, p->uses[i].value, err) < 0)
 			return -1;
+	for (size_t i = 0; i < p->use_count; i++) {
+		if (p->uses[i].def->of == OF_TREE)
+			p->opt->for_tree = p->uses[i].def->name;
+		else if (p->uses[i].def->of == OF_DISK)
+			p->opt->for_disk = p->uses[i].def->name;
+	}
 	return 0;
 }
 

@@ -41,6 +41,11 @@ struct options {
 	char *reset;	     /* NULL: the source's default */
 	bool ignore_warnings, yes, no_update;
 
+	/* An option of the command line that is only for the one kind of source,
+	 * NULL for none.  What stands in a file is for the runs that it fits.
+	 */
+	const char *for_tree, *for_disk;
+
 	/* image */
 	char *format, *compression;
 	int level;				 /* OPTION_UNSET: the codec's default */

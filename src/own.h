@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-/* What a tree may hold that is ccsnap's own and must not capture itself: stores,
- * the image and report to be, files that our output goes to.
+/* What a tree may hold that is ccsnap's own and must not capture itself: images
+ * of stores with what belongs to them, the image and report to be, files that our
+ * output goes to.  Whatever else lies beside them is the user's.
  */
 struct err;
 struct plan;

@@ -122,7 +122,7 @@ static int data_limit(uint64_t *bytes, struct err *err)
 	const char *text = getenv("CC_SNAPSHOT_MAX_TARBALL_SIZE");
 	uint64_t megabytes = DATA_LIMIT_MB;
 
-	if (text && *text && size_parse(text, &megabytes) < 0)
+	if (text && *text && (text[strspn(text, "0123456789")] || size_parse(text, &megabytes) < 0))
 		return err_set(err, ERR_USAGE,
 			       "CC_SNAPSHOT_MAX_TARBALL_SIZE: '%.100s' is no number of megabytes",
 			       text);
@@ -185,33 +185,15 @@ static int plan_tree(struct plan *plan, const struct options *opt, struct err *e
 		       : data_limit(&plan->max_data_bytes, err);
 }
 
-/* What makes sense for a tree only, and what for a disk only. */
 static int check_kind(const struct plan *plan, const struct options *opt, struct err *err)
 {
-	const struct {
-		bool given, of_tree;
-		const char *name;
-	} given[] = {
-		{ opt->source_format, false, "source-format" },
-		{ opt->allow_backing, false, "allow-backing" },
-		{ opt->excludes, true, "exclude" },
-		{ opt->exclude_globs, true, "exclude-glob" },
-		{ opt->exclude_files, true, "exclude-from" },
-		{ opt->include_mounts, true, "include-mount" },
-		{ opt->one_file_system, true, "one-file-system" },
-		{ opt->disk_size, true, "disk-size" },
-		{ opt->free_space != UINT64_MAX, true, "free-space" },
-		{ opt->no_boot, true, "no-boot" },
-		{ opt->reset && !str_equal(opt->reset, "none"), true, "reset" },
-	};
+	const char *wrong = plan->is_tree ? opt->for_disk : opt->for_tree;
 
-	for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-		if (given[i].given && given[i].of_tree != plan->is_tree)
-			return err_set(err, ERR_USAGE, "--%s is for a %s, and %s is a %s",
-				       given[i].name, given[i].of_tree ? "directory tree" : "disk",
-				       plan->source.path,
-				       plan->is_tree ? "directory tree" : "disk");
-	return 0;
+	if (!wrong)
+		return 0;
+	return err_set(err, ERR_USAGE, "--%s is for a %s, and %s is a %s", wrong,
+		       plan->is_tree ? "disk" : "directory tree", plan->source.path,
+		       plan->is_tree ? "directory tree" : "disk");
 }
 
 /* A directory is a tree; whatever else is there, or is not, a disk. */

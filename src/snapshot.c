@@ -21,6 +21,7 @@
 #include "walk/walk.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -116,6 +117,9 @@ static int open_both(struct snapshot *s, struct err *err)
 	s->dest = dest_open(&s->plan->dest, err);
 	if (!s->dest)
 		return -1;
+	/* before a tree is walked that may hold what a killed run left */
+	if (!s->plan->dry_run)
+		s->dest->ops->tidy(s->dest);
 	if (s->plan->report && io_is_same_place(s->dest->name, s->plan->report))
 		return err_set(err, ERR_USAGE, "--report: %s is to be the image", s->dest->name);
 	if (open_source(s, err) < 0)
@@ -133,18 +137,25 @@ static int check_amount(const struct snapshot *s, struct err *err)
 {
 	const struct plan *plan = s->plan;
 	uint64_t bytes = s->report->tree.data_bytes;
+	char what[700];
 
 	if (!plan->is_tree || bytes <= plan->max_data_bytes)
 		return 0;
-	log_warn("%s holds %llu MB of data; CC_SNAPSHOT_MAX_TARBALL_SIZE allows %llu MB",
+	snprintf(what, sizeof what,
+		 "%.500s holds %llu MB of data, CC_SNAPSHOT_MAX_TARBALL_SIZE "
+		 "allows %llu MB",
 		 s->source->name, (unsigned long long)(bytes / 1000000),
 		 (unsigned long long)(plan->max_data_bytes / 1000000));
-	if (plan->agree || plan->dry_run || ask_yes("capture it all the same?"))
+	if (plan->agree || plan->dry_run) {
+		log_warn("%s", what);
 		return 0;
+	}
+	if (ask_yes(what, "capture it all the same?"))
+		return 0;
+	if (interrupt_check(err) < 0)
+		return -1;
 	return err_set(err, ERR_REFUSED,
-		       "%s holds too much data: leave something out with --exclude, or agree with "
-		       "--yes",
-		       s->source->name);
+		       "%s; leave something out with --exclude, or agree with --yes", what);
 }
 
 static int check_limits(struct snapshot *s, struct err *err)
@@ -200,14 +211,18 @@ static int check_destination(struct snapshot *s, struct err *err)
 	struct report *r = s->report;
 	struct estimate e;
 	bool fits;
-	int may_fit;
+	int may_be_there, may_fit;
+	struct err later;
 
-	if (!s->plan->dry_run)
-		s->dest->ops->tidy(s->dest);
-	if (s->dest->ops->check(s->dest, 0, err) < 0 || weigh(s, &e, err) < 0)
+	/* a dry run says what would happen all the same */
+	may_be_there = s->dest->ops->check(s->dest, 0, err);
+	if ((may_be_there < 0 && !s->plan->dry_run) || weigh(s, &e, &later) < 0) {
+		if (may_be_there == 0)
+			*err = later;
 		return -1;
+	}
 	fits = (e.sampled_bytes ? e.likely_bytes : e.most_bytes) <= s->dest->free_bytes;
-	may_fit = s->dest->ops->check(s->dest, e.least_bytes, err);
+	may_fit = may_be_there < 0 ? -1 : s->dest->ops->check(s->dest, e.least_bytes, err);
 	if (may_fit == 0 && !fits)
 		log_warn("the image will take about %s, and only %s are free: it may not fit",
 			 size_format(e.likely_bytes).text, size_format(s->dest->free_bytes).text);
@@ -402,6 +417,8 @@ int snapshot_run(struct snapshot *s, struct err *err)
 	    step(s, PHASE_HASH, hash, err) < 0)
 		return -1;
 	r->creation_seconds = r->phase_seconds[PHASE_CAPTURE] + r->phase_seconds[PHASE_HASH];
+	if (s->plan->is_tree) /* whose reading begins with the walk */
+		r->creation_seconds += r->phase_seconds[PHASE_PLAN];
 	if (step(s, PHASE_PUBLISH, publish, err) < 0 ||
 	    step(s, PHASE_PUBLISH, prove_arrival, err) < 0)
 		return -1;

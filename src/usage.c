@@ -34,7 +34,7 @@ static void print_words(const char *text)
 static void print_option(const struct option_def *def)
 {
 	size_t column = 6 + 2 + strlen(def->name);
-	char values[256], text[512];
+	char values[1024], text[2048];
 
 	if (def->letter)
 		printf("  -%c, --%s", def->letter, def->name);
@@ -82,10 +82,13 @@ static void print_command_help(const struct command *c)
 static void print_overview(void)
 {
 	printf("Usage: ccsnap [COMMAND] [arguments] [options]\n\n"
-	       "ccsnap captures a disk into a compressed image that stands alone.\n\nCommands:\n");
+	       "ccsnap captures a running system, a directory tree or a disk into a compressed image\n"
+	       "that stands alone and boots.\n\nCommands:\n");
 	for (const struct command *c = commands; c->name; c++)
 		printf("  %-8s %-8s %s\n", c->name, c->args, c->description);
 	printf("\nExamples:\n"
+	       "  sudo ccsnap create mysystem               capture the system you stand on\n"
+	       "  ccsnap create -s ./tree -e ./tree/tmp -d  what would come of a directory tree\n"
 	       "  ccsnap create --source=/dev/vdb mydisk    capture a disk into the store\n"
 	       "  ccsnap create -s disk.img --output=disk.qcow2\n"
 	       "  ccsnap list                               what is in the store\n"
@@ -116,6 +119,13 @@ static void print_command_options(const struct command *c)
 	printf("' ;;\n");
 }
 
+static bool completes_files(const struct option_def *def)
+{
+	return (def->type == OPTION_TEXT && !def->describe) ||
+	       (def->type == OPTION_LIST &&
+		(str_equal(def->arg, "PATH") || str_equal(def->arg, "FILE")));
+}
+
 /* One case of the shell's "case" for each option with a value. */
 static void print_command_values(const struct command *c)
 {
@@ -128,7 +138,7 @@ static void print_command_values(const struct command *c)
 		printf(") values='");
 		for (size_t i = 0; def->choice && def->choice(i); i++)
 			printf("%s ", def->choice(i));
-		if (def->type == OPTION_TEXT)
+		if (completes_files(def))
 			printf("FILES");
 		printf("' ;;\n");
 	}

@@ -29,6 +29,12 @@ static inline uint64_t round_up(uint64_t n, uint64_t step)
 	return n + (step - n % step) % step;
 }
 
+/* How many steps it takes to hold n. */
+static inline uint64_t div_up(uint64_t n, uint64_t step)
+{
+	return n / step + (n % step != 0);
+}
+
 static inline uint64_t round_down(uint64_t n, uint64_t step)
 {
 	return n - n % step;

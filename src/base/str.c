@@ -36,6 +36,33 @@ bool str_ends(const char *s, const char *suffix)
 	return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int str_hex_byte(const char *s)
+{
+	int high = hex_digit(s[0]), low = high < 0 ? -1 : hex_digit(s[1]);
+
+	return low < 0 ? -1 : high * 16 + low;
+}
+
+int str_octal_byte(const char *s)
+{
+	int byte = 0;
+
+	for (size_t i = 0; i < 3; i++) {
+		if (s[i] < '0' || s[i] > '7')
+			return -1;
+		byte = byte * 8 + (s[i] - '0');
+	}
+	return byte <= UINT8_MAX ? byte : -1;
+}
+
 size_t str_utf8_len(const char *s)
 {
 	const unsigned char *u = (const unsigned char *)s;

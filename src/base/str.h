@@ -12,6 +12,12 @@ bool str_equal(const char *a, const char *b);
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 
+/* The byte that two hex digits, or three octal ones, at the beginning of s stand for;
+ * -1 when there are none (octal: none up to \377).
+ */
+int str_hex_byte(const char *s);
+int str_octal_byte(const char *s);
+
 /* Length in bytes (1 to 4) of the well-formed UTF-8 sequence at s (RFC 3629:
  * no surrogates, nothing overlong), 0 when there is none.
  */

@@ -2,6 +2,10 @@
 #ifndef CCSNAP_UUID_H
 #define CCSNAP_UUID_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 struct err;
 
 struct uuid_text {
@@ -10,5 +14,16 @@ struct uuid_text {
 
 /* A random UUID (RFC 4122, version 4), lower case. */
 int uuid_random(struct uuid_text *out, struct err *err);
+
+/* RFC 9562 version 8: from SHA-256 of a word for its use, a NUL, and the name.
+ * Takes no memory, so that it cannot fail.
+ */
+void uuid_derive(const void *name, size_t len, const char *use, uint8_t uuid[16]);
+
+/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", not all zeros.  False when text is no such thing. */
+bool uuid_parse(const char *text, uint8_t uuid[16]);
+
+/* Lower case. */
+void uuid_format(const uint8_t uuid[16], char text[37]);
 
 #endif

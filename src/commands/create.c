@@ -78,7 +78,7 @@ static int check_report_path(const char *path, struct err *err)
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
 		return err_errno(err, ERR_REFUSED, "cannot write a report to %s", path);
-	if (str_ends(last, ".manifest.json") || outfile_name_is_temporary(last))
+	if (str_ends(last, DEST_MANIFEST_SUFFIX) || outfile_name_is_temporary(last))
 		return err_set(err, ERR_REFUSED,
 			       "--report: %s is a name that the store keeps for itself", path);
 	return outfile_check_report(fd, dir, last, err) < 0 ? err_context(err, "--report") : 0;

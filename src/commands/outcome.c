@@ -42,18 +42,18 @@ static void print_readers(const char *label, const struct report *r)
 
 static const struct {
 	enum account_kind kind;
-	const char *heading; /* with the number in front */
+	const char *heading; /* with the number behind */
 } told[] = {
-	{ ACCOUNT_CHANGED, "changed while they were read, again and again" },
-	{ ACCOUNT_GREW, "grew while they were captured" },
-	{ ACCOUNT_VANISHED, "vanished before they could be read" },
-	{ ACCOUNT_UNREADABLE, "could not be read and are left out" },
-	{ ACCOUNT_ATTRIBUTE, "attributes could not be kept" },
-	{ ACCOUNT_SKIPPED_MOUNT, "mounts are no part of the image" },
-	{ ACCOUNT_FOLDED_MOUNT, "mounts become part of the root filesystem" },
-	{ ACCOUNT_RESET, "things are reset in the image" },
-	{ ACCOUNT_KEPT, "things are kept that a reset would take" },
-	{ ACCOUNT_EDITED, "files are edited in the image" },
+	{ ACCOUNT_CHANGED, "changed while read, again and again" },
+	{ ACCOUNT_GREW, "only grew while captured" },
+	{ ACCOUNT_VANISHED, "vanished before being read" },
+	{ ACCOUNT_UNREADABLE, "cannot be read" },
+	{ ACCOUNT_ATTRIBUTE, "attributes that cannot be kept" },
+	{ ACCOUNT_SKIPPED_MOUNT, "mounts that are no part of the image" },
+	{ ACCOUNT_FOLDED_MOUNT, "mounts that become part of the root filesystem" },
+	{ ACCOUNT_RESET, "reset in the image" },
+	{ ACCOUNT_KEPT, "kept although a reset would take it" },
+	{ ACCOUNT_EDITED, "edited in the image" },
 };
 
 static void print_kind(const struct account *account, enum account_kind kind, const char *heading)
@@ -63,7 +63,7 @@ static void print_kind(const struct account *account, enum account_kind kind, co
 
 	if (account->count[kind] == 0)
 		return;
-	printf("%llu %s\n", (unsigned long long)account->count[kind], heading);
+	printf("%s: %llu\n", heading, (unsigned long long)account->count[kind]);
 	for (size_t i = 0; i < account->len && shown < SHOWN_MAX; i++) {
 		const struct account_entry *entry = &account->at[i];
 
@@ -91,10 +91,10 @@ static void print_excludes(const struct tree_facts *facts)
 	for (size_t i = 0; i < facts->exclude_count; i++) {
 		const struct exclude_use *use = &facts->excludes[i];
 
-		printf("exclude      %s%s: %llu paths, %s\n",
+		printf("exclude      %s%s: %s in %llu paths\n",
 		       log_printable(shown, sizeof shown, use->text),
 		       use->is_default ? " (default, its content)" : "",
-		       (unsigned long long)use->hits, size_format(use->bytes).text);
+		       size_format(use->bytes).text, (unsigned long long)use->hits);
 	}
 }
 
@@ -166,6 +166,8 @@ static void print_plan(const struct plan *plan, const struct report *r, const st
 				: "perhaps not enough");
 	if (facts)
 		print_account(r->tree.account);
+	if (facts && !plan->tree.keep_going && r->tree.account->count[ACCOUNT_UNREADABLE])
+		printf("Without --keep-going the run would end where it cannot read.\n");
 	printf("Nothing was written (dry run).\n");
 }
 

@@ -15,6 +15,10 @@
 struct dest;
 struct err;
 
+/* Beside each image NAME+suffix in a store. */
+#define DEST_MANIFEST_SUFFIX ".manifest.json"
+#define DEST_REPORT_SUFFIX   ".report.json"
+
 /* What is known of an image at a destination: also its manifest. */
 struct image_info {
 	char *id;	   /* a UUID; changes with the content */

@@ -18,9 +18,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MANIFEST_SUFFIX ".manifest.json"
-#define REPORT_SUFFIX	".report.json"
-
 /* "folder:PATH": a store of images.
  *
  * NAME+suffix is the image, NAME.manifest.json says what it is; the manifest is
@@ -84,8 +81,8 @@ static char *image_file(const struct image_info *info, const char *image_name)
 	if (!utf8 || !str_equal(info->name, utf8) || !str_starts(info->file, utf8))
 		return NULL;
 	suffix = info->file + strlen(utf8);
-	if (suffix[0] != '.' || str_equal(suffix, MANIFEST_SUFFIX) ||
-	    str_equal(suffix, REPORT_SUFFIX))
+	if (suffix[0] != '.' || str_equal(suffix, DEST_MANIFEST_SUFFIX) ||
+	    str_equal(suffix, DEST_REPORT_SUFFIX))
 		return NULL;
 	return str_format("%s%s", image_name, suffix);
 }
@@ -410,7 +407,7 @@ static bool has_image(const struct folder *f, const char *manifest, const struct
 /* 1: info is an image of the store, 0: it is not (and why was said). */
 static int load(const struct folder *f, const char *manifest, struct image_info *info)
 {
-	size_t name_len = strlen(manifest) - strlen(MANIFEST_SUFFIX);
+	size_t name_len = strlen(manifest) - strlen(DEST_MANIFEST_SUFFIX);
 	char name[NAME_MAX + 1];
 	struct err err;
 	uint64_t size;
@@ -452,8 +449,8 @@ static int list_entries(const struct folder *f, struct image_list *out, struct e
 	while (errno = 0, (entry = readdir(entries))) {
 		const char *name = entry->d_name;
 
-		if (!str_ends(name, MANIFEST_SUFFIX) || str_equal(name, MANIFEST_SUFFIX) ||
-		    !load(f, name, &info))
+		if (!str_ends(name, DEST_MANIFEST_SUFFIX) ||
+		    str_equal(name, DEST_MANIFEST_SUFFIX) || !load(f, name, &info))
 			continue;
 		if (list_add(out, &info, err) < 0) {
 			image_info_free(&info);
@@ -512,7 +509,7 @@ static const struct dest_ops folder_ops = {
 /* Names are bytes: what a file name can hold is allowed. */
 static int check_image_name(const char *name, const char *suffix, struct err *err)
 {
-	size_t longest = NAME_MAX - MAX(strlen(suffix), strlen(MANIFEST_SUFFIX));
+	size_t longest = NAME_MAX - MAX(strlen(suffix), strlen(DEST_MANIFEST_SUFFIX));
 
 	if (*name && !strchr(name, '/') && !str_equal(name, ".") && !str_equal(name, "..") &&
 	    strlen(name) <= longest)
@@ -530,8 +527,8 @@ static int set_names(struct folder *f, const struct dest_config *cfg, struct err
 		return -1;
 	f->image_name = strdup(cfg->image_name);
 	f->file = str_format("%s%s", cfg->image_name, cfg->suffix);
-	f->manifest = str_format("%s" MANIFEST_SUFFIX, cfg->image_name);
-	f->report = str_format("%s" REPORT_SUFFIX, cfg->image_name);
+	f->manifest = str_format("%s" DEST_MANIFEST_SUFFIX, cfg->image_name);
+	f->report = str_format("%s" DEST_REPORT_SUFFIX, cfg->image_name);
 	if (!f->image_name || !f->file || !f->manifest || !f->report)
 		return err_nomem(err);
 	f->base.name = str_format("%s/%s", f->path, f->file);

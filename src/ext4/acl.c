@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/acl.h"
 
-#include "ext4/bytes.h"
+#include "base/bytes.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -34,12 +34,12 @@ static bool is_tag(unsigned tag)
 /* The order is that of the tags' numbers; only named ones come more than once. */
 static bool is_entry(const uint8_t *entry, unsigned previous)
 {
-	const unsigned tag = le16_at(entry), permissions = le16_at(entry + 2);
+	const unsigned tag = get_le16(entry), permissions = get_le16(entry + 2);
 
 	if (!is_tag(tag) || (permissions & ~(unsigned)PERMISSIONS))
 		return false;
 	if (is_named(tag))
-		return tag >= previous && le32_at(entry + 4) != (uint32_t)ACL_UNDEFINED_ID;
+		return tag >= previous && get_le32(entry + 4) != (uint32_t)ACL_UNDEFINED_ID;
 	return tag > previous;
 }
 
@@ -50,12 +50,12 @@ long acl_disk_size(const void *value, size_t size)
 	unsigned seen = 0, tag = 0;
 	size_t disk = VERSION;
 
-	if (size < VERSION || (size - VERSION) % ENTRY || le32_at(at) != POSIX_ACL_XATTR_VERSION)
+	if (size < VERSION || (size - VERSION) % ENTRY || get_le32(at) != POSIX_ACL_XATTR_VERSION)
 		return -1;
 	for (size_t i = VERSION; i < size; i += ENTRY) {
 		if (!is_entry(at + i, tag))
 			return -1;
-		tag = le16_at(at + i);
+		tag = get_le16(at + i);
 		seen |= tag;
 		disk += is_named(tag) ? ENTRY : SHORT;
 	}
@@ -71,7 +71,7 @@ void acl_to_disk(uint8_t *disk, const void *value, size_t size)
 	put_le32(disk, DISK_VERSION);
 	disk += VERSION;
 	for (size_t i = VERSION; i < size; i += ENTRY) {
-		const size_t length = is_named(le16_at(at + i)) ? ENTRY : SHORT;
+		const size_t length = is_named(get_le16(at + i)) ? ENTRY : SHORT;
 
 		memcpy(disk, at + i, length);
 		disk += length;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CCSNAP_ACL_H
-#define CCSNAP_ACL_H
+#ifndef CCSNAP_EXT4_ACL_H
+#define CCSNAP_EXT4_ACL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,31 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/alloc.h"
 
+#include "base/array.h"
 #include "base/err.h"
 #include "base/size.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int make_room(struct alloc *a, struct err *err)
-{
-	const size_t cap = a->cap ? a->cap * 2 : 64;
-	struct alloc_range *at;
-
-	if (a->len < a->cap)
-		return 0;
-	at = reallocarray(a->at, cap, sizeof *at);
-	if (!at)
-		return err_nomem(err);
-	a->at = at;
-	a->cap = cap;
-	return 0;
-}
-
 static int append(struct alloc *a, uint64_t start, uint64_t end, struct err *err)
 {
-	if (make_room(a, err) < 0)
-		return -1;
+	if (!array_room(a->at, a->cap, a->len + 1))
+		return err_nomem(err);
 	a->at[a->len++] = (struct alloc_range){ start, end - start };
 	a->free += end - start;
 	return 0;
@@ -95,6 +81,21 @@ struct alloc_range alloc_take(struct alloc *a, uint64_t want)
 	return got;
 }
 
+int alloc_full(struct err *err)
+{
+	return err_set(err, ERR_FAILED, "the image's filesystem is full; ask for more free space");
+}
+
+int alloc_take_block(struct alloc *a, uint64_t *place, struct err *err)
+{
+	const struct alloc_range got = alloc_take(a, 1);
+
+	if (got.count == 0)
+		return alloc_full(err);
+	*place = got.start;
+	return 0;
+}
+
 /* The first free range behind start. */
 static size_t find(const struct alloc *a, uint64_t start)
 {
@@ -136,8 +137,8 @@ static int insert(struct alloc *a, struct alloc_range range, struct err *err)
 		behind->count += range.count;
 		return 0;
 	}
-	if (make_room(a, err) < 0)
-		return -1;
+	if (!array_room(a->at, a->cap, a->len + 1))
+		return err_nomem(err);
 	memmove(a->at + i + 1, a->at + i, (a->len - i) * sizeof *a->at);
 	a->at[i] = range;
 	a->len++;

@@ -32,6 +32,12 @@ void alloc_free(struct alloc *a);
  */
 struct alloc_range alloc_take(struct alloc *a, uint64_t want);
 
+/* The lowest one; -1 and alloc_full when there is none. */
+int alloc_take_block(struct alloc *a, uint64_t *place, struct err *err);
+
+/* That no block is left, in words; -1. */
+int alloc_full(struct err *err);
+
 int alloc_give(struct alloc *a, struct alloc_range range, struct err *err);
 
 /* Bring the filesystem's bitmap and counts in line. */

@@ -18,11 +18,13 @@
 /* What the files of struct ext4 (ext4/ext4.h) share.
  *
  *   order   which nodes, their inode numbers, what cannot be      order.c
- *   need    how many blocks they take                             need.c
+ *   need    how many blocks they take                             fit.c
  *   fit     the smallest empty filesystem with room for them      fit.c, create.c
  *   place   blocks for each, their metadata into the map          place.c
  *   revise  one of them changes or goes                           revise.c
  */
+_Static_assert(VOLMAP_BLOCK == MODEL_BLOCK, "the filesystem has one size of blocks");
+
 struct account;
 struct err;
 
@@ -63,6 +65,9 @@ struct ext4 {
 	struct node_list lossy; /* nodes that are not as they were found */
 };
 
+/* Of a lost+found that is made here, as mke2fs has it. */
+#define LOST_FOUND_BLOCKS 4u
+
 /* At most so many blocks are needed for what the order holds. */
 int need_blocks(const struct order *o, uint64_t *blocks, struct err *err);
 
@@ -86,7 +91,6 @@ int attributes_load(struct ext4 *fs, uint32_t set, struct err *err);
 
 /* Inodes as they are in the map. */
 void inode_load(const struct ext4 *fs, uint32_t ino, uint8_t bytes[INODE_SIZE]);
-int inode_store(struct ext4 *fs, uint32_t ino, const uint8_t bytes[INODE_SIZE], struct err *err);
 int inodes_flush(struct ext4 *fs, struct err *err);
 
 /* Enter in the account what of the node the inode does not hold. */

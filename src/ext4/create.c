@@ -3,7 +3,7 @@
 
 #include "base/err.h"
 #include "base/size.h"
-#include "ext4/checksum.h"
+#include "ext4/inode.h"
 #include "ext4/memio.h"
 #include "ext4/volmap.h"
 

@@ -13,7 +13,6 @@
 struct err;
 struct volmap;
 
-#define EXT4_BLOCK	      4096u
 #define EXT4_BLOCKS_PER_GROUP 32768u
 #define EXT4_BLOCKS_MAX	      (UINT64_C(1) << 32)
 #define EXT4_INO_LOST_FOUND   11u

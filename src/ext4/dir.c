@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/dir.h"
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/size.h"
-#include "ext4/bytes.h"
 
 #include <ext2fs/ext2_fs.h>
 #include <ext2fs/ext2fs.h>
@@ -188,7 +188,7 @@ static size_t leaf_end(const struct htree *tree, size_t first)
 
 static size_t nodes_for(uint64_t leaves)
 {
-	return leaves <= ROOT_SLOTS ? 0 : (leaves + NODE_SLOTS - 1) / NODE_SLOTS;
+	return leaves <= ROOT_SLOTS ? 0 : div_up(leaves, NODE_SLOTS);
 }
 
 static void put_leaf(const struct htree *tree, size_t number, size_t first, size_t end)

@@ -25,7 +25,7 @@ struct dir_config {
 	const struct dir_entry *entries; /* without "." and ".."; sorted by bytes */
 	size_t count;
 	uint32_t hash_seed[4];	/* s_hash_seed, as on disk */
-	uint32_t checksum_seed; /* of this inode: see ext4/checksum.h */
+	uint32_t checksum_seed; /* checksum_seed_inode */
 	uint32_t min_blocks;	/* pad with empty blocks (lost+found); linear only */
 };
 

@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include "base/size.h"
 #include "ext4/build.h"
-#include "ext4/checksum.h"
 #include "ext4/create.h"
 #include "source/extent.h"
 
@@ -67,7 +66,7 @@ static int64_t build_once(struct ext4 *fs, const struct ext4_config *cfg, uint64
 	free_bytes = ext4_free_bytes(fs);
 	if (free_bytes >= cfg->free_bytes)
 		return 0;
-	return (int64_t)((cfg->free_bytes - free_bytes) / EXT4_BLOCK) + 1;
+	return (int64_t)((cfg->free_bytes - free_bytes) / MODEL_BLOCK) + 1;
 }
 
 /* The need is an upper bound; should it fall short all the same, then once more
@@ -128,7 +127,7 @@ uint64_t ext4_free_bytes(const struct ext4 *fs)
 {
 	const uint64_t withheld = blocks_withheld(fs->fs);
 
-	return fs->alloc.free > withheld ? (fs->alloc.free - withheld) * EXT4_BLOCK : 0;
+	return fs->alloc.free > withheld ? (fs->alloc.free - withheld) * MODEL_BLOCK : 0;
 }
 
 /* --- reading -------------------------------------------------------------------------- */
@@ -147,14 +146,14 @@ static struct ext4_piece piece_up_to(enum ext4_piece_kind kind, uint64_t offset,
 {
 	return (struct ext4_piece){
 		.kind = kind,
-		.length = MIN(length, end * EXT4_BLOCK - offset),
+		.length = MIN(length, end * MODEL_BLOCK - offset),
 	};
 }
 
 struct ext4_piece ext4_piece(const struct ext4 *fs, uint64_t offset, uint64_t length)
 {
-	const uint64_t block = offset / EXT4_BLOCK;
-	const uint64_t limit = (offset + length - 1) / EXT4_BLOCK + 1;
+	const uint64_t block = offset / MODEL_BLOCK;
+	const uint64_t limit = (offset + length - 1) / MODEL_BLOCK + 1;
 	const struct run *run = runs_find(&fs->runs, block);
 	struct ext4_piece piece;
 	uint64_t next;
@@ -164,8 +163,8 @@ struct ext4_piece ext4_piece(const struct ext4 *fs, uint64_t offset, uint64_t le
 	if (run && run->place <= block) {
 		piece = piece_up_to(EXT4_DATA, offset, run->place + run->count, length);
 		piece.node = run->node;
-		piece.offset = ((uint64_t)run->logical + (block - run->place)) * EXT4_BLOCK +
-			       offset % EXT4_BLOCK;
+		piece.offset = ((uint64_t)run->logical + (block - run->place)) * MODEL_BLOCK +
+			       offset % MODEL_BLOCK;
 		return piece;
 	}
 	next = volmap_next(fs->map, block, run ? MIN(limit, run->place) : limit);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CCSNAP_EXT4_H
-#define CCSNAP_EXT4_H
+#ifndef CCSNAP_EXT4_EXT4_H
+#define CCSNAP_EXT4_EXT4_H
 
 #include "base/cleanup.h"
 #include "ext4/model.h"

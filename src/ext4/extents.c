@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/extents.h"
 
+#include "base/bytes.h"
 #include "base/size.h"
-#include "ext4/bytes.h"
 
 #include <ext2fs/ext2_fs.h>
 #include <ext2fs/ext2fs.h>
@@ -29,17 +29,12 @@ struct level {
 	uint16_t depth;
 };
 
-static uint64_t nodes_for(uint64_t entries)
-{
-	return entries / PER_NODE + (entries % PER_NODE != 0);
-}
-
 uint64_t extents_tree_blocks(uint64_t extents)
 {
 	uint64_t blocks = 0;
 
 	for (uint64_t n = extents; n > EXTENTS_IN_INODE; blocks += n)
-		n = nodes_for(n);
+		n = div_up(n, PER_NODE);
 	return blocks;
 }
 
@@ -59,7 +54,7 @@ static void put_extent(uint8_t *at, const struct placed_extent *extent)
 static void put_index(uint8_t *at, const uint8_t *node, uint64_t block)
 {
 	const struct ext3_extent_idx disk = {
-		.ei_block = htole32(le32_at(node + HEADER_SIZE)),
+		.ei_block = htole32(get_le32(node + HEADER_SIZE)),
 		.ei_leaf = htole32((uint32_t)block),
 		.ei_leaf_hi = htole16((uint16_t)(block >> 32)),
 	};

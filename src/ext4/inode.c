@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/inode.h"
 
-#include "ext4/bytes.h"
+#include "base/bytes.h"
 #include "ext4/xattr.h"
 
 #include <assert.h>
@@ -30,6 +30,19 @@ _Static_assert(INODE_BEFORE_XATTRS + XATTR_INODE_BYTES == INODE_SIZE, "attribute
 	(FLAGS_OTHER | EXT2_SECRM_FL | EXT2_UNRM_FL | EXT2_COMPR_FL | EXT2_SYNC_FL |               \
 	 EXT2_IMMUTABLE_FL | EXT2_APPEND_FL | EXT3_JOURNAL_DATA_FL | EXT2_NOTAIL_FL)
 #define FLAGS_DIRECTORY (FLAGS_FILE | EXT2_DIRSYNC_FL | EXT2_TOPDIR_FL)
+
+uint32_t checksum_seed_fs(const uint8_t uuid[16])
+{
+	return ext2fs_crc32c_le(~0u, uuid, 16);
+}
+
+uint32_t checksum_seed_inode(uint32_t fs_seed, uint32_t ino)
+{
+	const uint32_t number_and_generation[2] = { htole32(ino), 0 };
+
+	return ext2fs_crc32c_le(fs_seed, (const unsigned char *)number_and_generation,
+				sizeof number_and_generation);
+}
 
 struct disk_time {
 	uint32_t seconds, extra;

@@ -12,6 +12,13 @@
  */
 #define INODE_SIZE 256u
 
+/* Seeds of metadata_csum (Linux Documentation/filesystems/ext4/checksums.rst): of
+ * crc32c from the filesystem's UUID; for what belongs to an inode also from its
+ * number and generation, which is always 0 here.
+ */
+uint32_t checksum_seed_fs(const uint8_t uuid[16]);
+uint32_t checksum_seed_inode(uint32_t fs_seed, uint32_t ino);
+
 struct inode_config {
 	const struct model_node *node;
 	uint64_t size; /* bytes; of a directory its blocks */

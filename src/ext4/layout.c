@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/layout.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/size.h"
@@ -18,22 +19,10 @@ void layout_free(struct layout *l)
 	*l = (struct layout){ 0 };
 }
 
-static int full(struct err *err)
-{
-	return err_set(err, ERR_FAILED, "the image's filesystem is full; ask for more free space");
-}
-
 static int add_extent(struct layout *l, const struct placed_extent *extent, struct err *err)
 {
-	if (l->len == l->cap) {
-		const size_t cap = l->cap ? l->cap * 2 : 4;
-		struct placed_extent *at = reallocarray(l->extents, cap, sizeof *at);
-
-		if (!at)
-			return err_nomem(err);
-		l->extents = at;
-		l->cap = cap;
-	}
+	if (!array_room(l->extents, l->cap, l->len + 1))
+		return err_nomem(err);
 	l->extents[l->len++] = *extent;
 	return 0;
 }
@@ -71,7 +60,7 @@ int layout_take(struct layout *l, struct alloc *a, struct model_segment segment,
 		const struct alloc_range got = alloc_take(a, segment.count);
 
 		if (got.count == 0)
-			return full(err);
+			return alloc_full(err);
 		if (add_blocks(l, segment.block, got.start, (uint32_t)got.count, err) < 0)
 			return -1;
 		segment.block += (uint32_t)got.count;
@@ -89,14 +78,21 @@ int layout_take_tree(struct layout *l, struct alloc *a, struct err *err)
 	l->tree = calloc(count, sizeof *l->tree);
 	if (!l->tree)
 		return err_nomem(err);
-	for (; l->tree_len < count; l->tree_len++) {
-		const struct alloc_range got = alloc_take(a, 1);
-
-		if (got.count == 0)
-			return full(err);
-		l->tree[l->tree_len] = got.start;
-	}
+	for (; l->tree_len < count; l->tree_len++)
+		if (alloc_take_block(a, &l->tree[l->tree_len], err) < 0)
+			return -1;
 	return 0;
+}
+
+int layout_take_file(struct layout *l, struct alloc *a, const struct model *model, uint32_t node,
+		     struct err *err)
+{
+	const struct model_node *n = &model->nodes[node];
+
+	for (uint32_t i = 0; i < data_segments(n); i++)
+		if (layout_take(l, a, data_segment(model, n, i), err) < 0)
+			return -1;
+	return layout_take_tree(l, a, err);
 }
 
 /* --- what is there -------------------------------------------------------------- */
@@ -178,8 +174,7 @@ uint64_t layout_tree_max(const struct model *model, uint32_t node, uint64_t piec
 	const struct model_node *n = &model->nodes[node];
 
 	for (uint32_t i = 0; i < data_segments(n); i++)
-		pieces += (data_segment(model, n, i).count + (uint64_t)EXTENT_LENGTH_MAX - 1) /
-			  EXTENT_LENGTH_MAX;
+		pieces += div_up(data_segment(model, n, i).count, EXTENT_LENGTH_MAX);
 	return extents_tree_blocks(pieces);
 }
 

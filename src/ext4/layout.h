@@ -2,6 +2,7 @@
 #ifndef CCSNAP_EXT4_LAYOUT_H
 #define CCSNAP_EXT4_LAYOUT_H
 
+#include "base/cleanup.h"
 #include "ext4/alloc.h"
 #include "ext4/extents.h"
 #include "ext4/model.h"
@@ -24,12 +25,17 @@ struct layout {
 };
 
 void layout_free(struct layout *l);
+#define autolayout CLEANUP(layout_free)
 
 /* Give blocks of data a place; -1 and ERR_FAILED when there is none left. */
 int layout_take(struct layout *l, struct alloc *a, struct model_segment segment, struct err *err);
 
 /* Then the extent tree. */
 int layout_take_tree(struct layout *l, struct alloc *a, struct err *err);
+
+/* Both, for all of a file's data. */
+int layout_take_file(struct layout *l, struct alloc *a, const struct model *model, uint32_t node,
+		     struct err *err);
 
 /* Of an inode as it is in the filesystem, into an empty layout. */
 int layout_read(struct layout *l, ext2_filsys fs, uint32_t ino, struct err *err);

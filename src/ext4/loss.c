@@ -2,9 +2,9 @@
 #include "ext4/build.h"
 
 #include "base/account.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "ext4/bytes.h"
 
 #include <stddef.h>
 
@@ -13,13 +13,13 @@
 
 static uint32_t stored_flags(const uint8_t inode[INODE_SIZE])
 {
-	return le32_at(inode + offsetof(struct ext2_inode_large, i_flags));
+	return get_le32(inode + offsetof(struct ext2_inode_large, i_flags));
 }
 
 static int64_t stored_seconds(const uint8_t inode[INODE_SIZE])
 {
-	const uint32_t low = le32_at(inode + offsetof(struct ext2_inode_large, i_mtime)),
-		       extra = le32_at(inode + offsetof(struct ext2_inode_large, i_mtime_extra));
+	const uint32_t low = get_le32(inode + offsetof(struct ext2_inode_large, i_mtime)),
+		       extra = get_le32(inode + offsetof(struct ext2_inode_large, i_mtime_extra));
 
 	return (int64_t)(int32_t)low + ((int64_t)(extra & 3) << 32);
 }

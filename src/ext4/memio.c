@@ -144,7 +144,7 @@ static errcode_t memio_zero(io_channel channel, unsigned long long block, unsign
 
 	while (range.length > 0 && !code) {
 		const uint64_t end = range.offset + range.length, at = range.offset / VOLMAP_BLOCK,
-			       limit = (end + VOLMAP_BLOCK - 1) / VOLMAP_BLOCK,
+			       limit = div_up(end, VOLMAP_BLOCK),
 			       next = volmap_next(map, at, limit);
 
 		if (next > at)

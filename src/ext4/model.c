@@ -3,6 +3,8 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/size.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -191,7 +193,7 @@ static uint32_t find_entry(const struct model *m, uint32_t dir, const char *name
 	const struct model_node *d = &m->nodes[dir];
 
 	for (uint32_t i = 0; S_ISDIR(d->mode) && i < d->count; i++)
-		if (strcmp(model_string(m, m->entries[d->first + i].name), name) == 0)
+		if (str_equal(model_string(m, m->entries[d->first + i].name), name))
 			return i;
 	return MODEL_NONE;
 }
@@ -232,7 +234,7 @@ uint64_t model_data_blocks(const struct model *m, uint32_t node)
 	if (!S_ISREG(n->mode) || n->data == MODEL_HOLES)
 		return 0;
 	if (n->data == MODEL_DENSE)
-		return n->size / MODEL_BLOCK + (n->size % MODEL_BLOCK != 0);
+		return div_up(n->size, MODEL_BLOCK);
 	for (uint32_t i = 0; i < n->count; i++)
 		sum += m->segments[n->first + i].count;
 	return sum;
@@ -312,9 +314,9 @@ uint32_t model_resolve(const struct model *m, const char *path, enum model_last 
 	while (text && at != MODEL_NONE && (name = next_component(&rest))) {
 		uint32_t next;
 
-		if (strcmp(name, ".") == 0)
+		if (str_equal(name, "."))
 			continue;
-		next = strcmp(name, "..") == 0 ? parent_of(m, at) : model_lookup(m, at, name);
+		next = str_equal(name, "..") ? parent_of(m, at) : model_lookup(m, at, name);
 		next = through_mounts(m, next);
 		if (next == MODEL_NONE || !S_ISLNK(m->nodes[next].mode) ||
 		    (last == MODEL_NOFOLLOW && is_last(rest)))

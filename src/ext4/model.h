@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CCSNAP_MODEL_H
-#define CCSNAP_MODEL_H
+#ifndef CCSNAP_EXT4_MODEL_H
+#define CCSNAP_EXT4_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static bool equal_sets(const struct model_xattr_set *a, const struct model_xattr
 	if (a->len != b->len)
 		return false;
 	for (size_t i = 0; i < a->len; i++)
-		if (strcmp(a->at[i].name, b->at[i].name) != 0 || a->at[i].size != b->at[i].size ||
+		if (!str_equal(a->at[i].name, b->at[i].name) || a->at[i].size != b->at[i].size ||
 		    (a->at[i].size && memcmp(a->at[i].value, b->at[i].value, a->at[i].size) != 0))
 			return false;
 	return true;
@@ -167,7 +168,7 @@ bool model_has_xattr(const struct model *m, uint32_t node, const char *name)
 	uint32_t set = m->nodes[node].xattrs;
 
 	for (size_t i = 0; set && i < m->sets[set].len; i++)
-		if (strcmp(m->sets[set].at[i].name, name) == 0)
+		if (str_equal(m->sets[set].at[i].name, name))
 			return true;
 	return false;
 }

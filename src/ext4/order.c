@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/order.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "ext4/create.h"
 
@@ -25,11 +27,6 @@ static int refuse(const struct model *model, uint32_t node, const char *why, str
 	return err_set(err, ERR_REFUSED, "%s: %s; exclude it", path ? path : "?", why);
 }
 
-static uint64_t blocks_of(uint64_t bytes)
-{
-	return bytes / MODEL_BLOCK + (bytes % MODEL_BLOCK != 0);
-}
-
 /* --- files ---------------------------------------------------------------------- */
 
 static int link_check(const struct model *model, uint32_t node, struct err *err)
@@ -44,7 +41,7 @@ static int link_check(const struct model *model, uint32_t node, struct err *err)
 
 static int file_check(const struct model *model, uint32_t node, struct err *err)
 {
-	if (blocks_of(model->nodes[node].size) > FILE_BLOCKS_MAX)
+	if (div_up(model->nodes[node].size, MODEL_BLOCK) > FILE_BLOCKS_MAX)
 		return refuse(model, node, "files end at 16 TiB in ext4", err);
 	return 0;
 }
@@ -83,7 +80,7 @@ uint32_t data_segments(const struct model_node *n)
 
 struct model_segment data_segment(const struct model *model, const struct model_node *n, uint32_t i)
 {
-	const uint64_t blocks = blocks_of(n->size);
+	const uint64_t blocks = div_up(n->size, MODEL_BLOCK);
 	struct model_segment s;
 
 	if (is_dense(n))
@@ -94,6 +91,15 @@ struct model_segment data_segment(const struct model *model, const struct model_
 	else if (s.count > blocks - s.block)
 		s.count = (uint32_t)(blocks - s.block);
 	return s;
+}
+
+uint64_t data_blocks(const struct model *model, const struct model_node *n)
+{
+	uint64_t blocks = 0;
+
+	for (uint32_t i = 0; i < data_segments(n); i++)
+		blocks += data_segment(model, n, i).count;
+	return blocks;
 }
 
 /* --- numbering ------------------------------------------------------------------ */
@@ -227,20 +233,6 @@ bool order_has(const struct order *o, uint32_t node)
 
 /* --- directories ---------------------------------------------------------------- */
 
-static int make_room(struct entry_list *list, size_t wanted, struct err *err)
-{
-	struct dir_entry *at;
-
-	if (wanted <= list->cap)
-		return 0;
-	at = reallocarray(list->at, wanted, sizeof *at);
-	if (!at)
-		return err_nomem(err);
-	list->at = at;
-	list->cap = wanted;
-	return 0;
-}
-
 static void append(struct entry_list *list, const char *name, uint32_t ino, uint32_t mode)
 {
 	list->at[list->len++] = (struct dir_entry){
@@ -258,8 +250,8 @@ int entry_list_fill(struct entry_list *list, const struct order *o, uint32_t dir
 	bool missing = dir == o->root && o->make_lost_found;
 
 	list->len = list->directories = 0;
-	if (make_room(list, (size_t)d->count + 1, err) < 0)
-		return -1;
+	if (!array_room(list->at, list->cap, (size_t)d->count + 1))
+		return err_nomem(err);
 	for (uint32_t i = 0; i < d->count; i++) {
 		const struct model_entry *entry = &o->model->entries[d->first + i];
 		const struct model_node *n = &o->model->nodes[entry->node];

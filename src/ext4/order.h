@@ -40,6 +40,9 @@ uint32_t data_segments(const struct model_node *n);
 struct model_segment data_segment(const struct model *model, const struct model_node *n,
 				  uint32_t i);
 
+/* The blocks of all its segments. */
+uint64_t data_blocks(const struct model *model, const struct model_node *n);
+
 /* A link that does not fit in its inode has a block. */
 #define SHORT_LINK_MAX 59u
 

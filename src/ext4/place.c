@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/build.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "base/size.h"
-#include "ext4/checksum.h"
 #include "ext4/create.h"
 
 #include <endian.h>
@@ -13,9 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LOST_FOUND_BLOCKS 4u
-#define I_BLOCK_SIZE	  60u
-#define DIR_LINKS_MAX	  65000u /* a directory that has more says 1 */
+#define I_BLOCK_SIZE 60u
 
 /* One inode with all that belongs to it. */
 struct item {
@@ -46,7 +44,8 @@ int inodes_flush(struct ext4 *fs, struct err *err)
 	return block ? volmap_put(fs->map, block, fs->inodes.bytes, err) : 0;
 }
 
-int inode_store(struct ext4 *fs, uint32_t ino, const uint8_t bytes[INODE_SIZE], struct err *err)
+static int inode_store(struct ext4 *fs, uint32_t ino, const uint8_t bytes[INODE_SIZE],
+		       struct err *err)
 {
 	const uint64_t offset = inode_offset(fs, ino), block = offset / VOLMAP_BLOCK;
 
@@ -189,15 +188,8 @@ static int note_loss(struct ext4 *fs, const struct model_node *n, struct err *er
 
 	if (n < fs->model->nodes || n >= fs->model->nodes + fs->model->node_count)
 		return 0; /* made here */
-	if (list->len == list->cap) {
-		const size_t cap = list->cap ? list->cap * 2 : 64;
-		uint32_t *at = reallocarray(list->at, cap, sizeof *at);
-
-		if (!at)
-			return err_nomem(err);
-		list->at = at;
-		list->cap = cap;
-	}
+	if (!array_room(list->at, list->cap, list->len + 1))
+		return err_nomem(err);
 	list->at[list->len++] = (uint32_t)(n - fs->model->nodes);
 	return 0;
 }
@@ -250,28 +242,23 @@ static int put_item(struct ext4 *fs, const struct item *item, struct err *err)
 static int take_and_put_directory(struct ext4 *fs, struct item *item,
 				  const struct dir_blocks *blocks, struct err *err)
 {
-	struct layout layout = { 0 };
-	const bool ok = layout_take(&layout, &fs->alloc, (struct model_segment){ 0, blocks->count },
-				    err) == 0 &&
-			layout_take_tree(&layout, &fs->alloc, err) == 0 &&
-			take_attributes(fs, item->node->xattrs, &layout, err) == 0;
+	const struct model_segment all = { 0, blocks->count };
+	autolayout struct layout layout = { 0 };
 
+	if (layout_take(&layout, &fs->alloc, all, err) < 0 ||
+	    layout_take_tree(&layout, &fs->alloc, err) < 0 ||
+	    take_attributes(fs, item->node->xattrs, &layout, err) < 0)
+		return -1;
 	item->layout = &layout;
 	item->bytes = blocks->bytes;
 	item->size = (uint64_t)blocks->count * VOLMAP_BLOCK;
 	item->indexed = blocks->indexed;
-	if (!ok || put_item(fs, item, err) < 0) {
-		layout_free(&layout);
-		return -1;
-	}
-	layout_free(&layout);
-	return 0;
+	return put_item(fs, item, err);
 }
 
 static int put_directory(struct ext4 *fs, const struct model_node *n, uint32_t ino,
 			 uint32_t parent_ino, struct err *err)
 {
-	const uint32_t links = 2 + fs->entries.directories;
 	struct dir_config cfg = {
 		.ino = ino,
 		.parent_ino = parent_ino,
@@ -283,7 +270,7 @@ static int put_directory(struct ext4 *fs, const struct model_node *n, uint32_t i
 	struct item item = {
 		.node = n,
 		.ino = ino,
-		.links = links > DIR_LINKS_MAX ? 1 : links,
+		.links = 2 + fs->entries.directories,
 	};
 	struct dir_blocks blocks;
 	int result;
@@ -343,26 +330,16 @@ int place_file(struct ext4 *fs, uint32_t node, const struct layout *layout, stru
 	return put_item(fs, &item, err);
 }
 
-static int take_file(struct ext4 *fs, const struct model_node *n, struct layout *layout,
-		     struct err *err)
-{
-	for (uint32_t i = 0; i < data_segments(n); i++)
-		if (layout_take(layout, &fs->alloc, data_segment(fs->model, n, i), err) < 0)
-			return -1;
-	if (layout_take_tree(layout, &fs->alloc, err) < 0)
-		return -1;
-	return take_attributes(fs, n->xattrs, layout, err);
-}
-
 static int place_new_file(struct ext4 *fs, uint32_t node, struct err *err)
 {
 	const struct model_node *n = &fs->model->nodes[node];
-	struct layout layout = { 0 };
-	int result = take_file(fs, n, &layout, err);
+	autolayout struct layout layout = { 0 };
+	int result = layout_take_file(&layout, &fs->alloc, fs->model, node, err);
 
 	if (result == 0)
+		result = take_attributes(fs, n->xattrs, &layout, err);
+	if (result == 0)
 		result = place_file(fs, node, &layout, &fs->runs, err);
-	layout_free(&layout);
 	ext2fs_inode_alloc_stats2(fs->fs, n->ino, +1, 0);
 	return result;
 }

@@ -33,25 +33,13 @@ static int check_room(const struct ext4 *fs, uint32_t node, const struct layout 
 		      struct err *err)
 {
 	const struct model *model = fs->model;
-	const struct model_node *n = &model->nodes[node];
 	const uint64_t ranges = fs->alloc.len - fs->alloc.head + old->len + old->tree_len;
-	uint64_t wanted = layout_tree_max(model, node, ranges) + 1;
+	const uint64_t wanted =
+		layout_tree_max(model, node, ranges) + 1 + data_blocks(model, &model->nodes[node]);
 
-	for (uint32_t i = 0; i < data_segments(n); i++)
-		wanted += data_segment(model, n, i).count;
 	if (wanted <= fs->alloc.free + old->data_blocks + old->tree_len)
 		return 0;
-	return err_set(err, ERR_FAILED, "the image's filesystem is full; ask for more free space");
-}
-
-static int take_data(struct ext4 *fs, uint32_t node, struct layout *layout, struct err *err)
-{
-	const struct model_node *n = &fs->model->nodes[node];
-
-	for (uint32_t i = 0; i < data_segments(n); i++)
-		if (layout_take(layout, &fs->alloc, data_segment(fs->model, n, i), err) < 0)
-			return -1;
-	return layout_take_tree(layout, &fs->alloc, err);
+	return alloc_full(err);
 }
 
 static int revise_data(struct ext4 *fs, uint32_t node, struct layout *layout, struct err *err)
@@ -61,7 +49,7 @@ static int revise_data(struct ext4 *fs, uint32_t node, struct layout *layout, st
 	if (check_room(fs, node, layout, err) < 0 ||
 	    layout_give(layout, &fs->alloc, fs->map, err) < 0)
 		return -1;
-	return take_data(fs, node, layout, err);
+	return layout_take_file(layout, &fs->alloc, fs->model, node, err);
 }
 
 static int revise_attributes(struct ext4 *fs, uint32_t set, struct layout *layout, struct err *err)
@@ -97,31 +85,26 @@ static int account_again(struct ext4 *fs, uint32_t node, const uint8_t before[IN
 	return loss_account(fs, node, err);
 }
 
-static int replace(struct ext4 *fs, uint32_t node, struct layout *layout, struct err *err)
+static int replace(struct ext4 *fs, uint32_t node, struct err *err)
 {
-	struct runs runs = { 0 };
-	int result = -1;
+	autolayout struct layout layout = { 0 };
+	autoruns struct runs runs = { 0 };
 
-	if (read_layout(fs, node, layout, err) == 0 && revise_data(fs, node, layout, err) == 0 &&
-	    revise_attributes(fs, fs->model->nodes[node].xattrs, layout, err) == 0 &&
-	    place_file(fs, node, layout, &runs, err) == 0 && inodes_flush(fs, err) == 0)
-		result = runs_replace(&fs->runs, node, &runs, err);
-	runs_free(&runs);
-	return result;
+	if (read_layout(fs, node, &layout, err) < 0 || revise_data(fs, node, &layout, err) < 0 ||
+	    revise_attributes(fs, fs->model->nodes[node].xattrs, &layout, err) < 0 ||
+	    place_file(fs, node, &layout, &runs, err) < 0 || inodes_flush(fs, err) < 0)
+		return -1;
+	return runs_replace(&fs->runs, node, &runs, err);
 }
 
 int ext4_replace(struct ext4 *fs, uint32_t node, struct err *err)
 {
-	struct layout layout = { 0 };
 	uint8_t before[INODE_SIZE];
-	int result;
 
 	if (check_file(fs, node, err) < 0)
 		return -1;
 	inode_load(fs, fs->model->nodes[node].ino, before);
-	result = replace(fs, node, &layout, err);
-	layout_free(&layout);
-	return result < 0 ? -1 : account_again(fs, node, before, err);
+	return replace(fs, node, err) < 0 ? -1 : account_again(fs, node, before, err);
 }
 
 /* --- removing -------------------------------------------------------------------------- */
@@ -186,32 +169,23 @@ static int zero_inode(struct ext4 *fs, uint32_t ino, struct err *err)
 	return 0;
 }
 
-static int remove_file(struct ext4 *fs, uint32_t node, struct layout *layout, struct err *err)
-{
-	const struct runs none = { 0 };
-
-	if (read_layout(fs, node, layout, err) < 0 || unlink_all(fs, node, err) < 0 ||
-	    layout_give(layout, &fs->alloc, fs->map, err) < 0)
-		return -1;
-	if (layout->xattr_block &&
-	    share_give(&fs->alloc, fs->map, layout->xattr_block, fs->seed, err) < 0)
-		return -1;
-	if (zero_inode(fs, fs->model->nodes[node].ino, err) < 0)
-		return -1;
-	return runs_replace(&fs->runs, node, &none, err);
-}
-
 int ext4_remove(struct ext4 *fs, uint32_t node, struct err *err)
 {
-	struct layout layout = { 0 };
-	int result;
+	autolayout struct layout layout = { 0 };
+	const struct runs none = { 0 };
 
 	if (!order_has(&fs->order, node))
 		return err_set(err, ERR_FAILED, "the filesystem has no such file any more");
 	assert(!S_ISDIR(fs->model->nodes[node].mode));
-	result = remove_file(fs, node, &layout, err);
-	layout_free(&layout);
-	return result;
+	if (read_layout(fs, node, &layout, err) < 0 || unlink_all(fs, node, err) < 0 ||
+	    layout_give(&layout, &fs->alloc, fs->map, err) < 0)
+		return -1;
+	if (layout.xattr_block &&
+	    share_give(&fs->alloc, fs->map, layout.xattr_block, fs->seed, err) < 0)
+		return -1;
+	if (zero_inode(fs, fs->model->nodes[node].ino, err) < 0)
+		return -1;
+	return runs_replace(&fs->runs, node, &none, err);
 }
 
 /* --- the rest -------------------------------------------------------------------------- */
@@ -232,13 +206,12 @@ int ext4_commit(struct ext4 *fs, uint64_t base, struct extent_list *changed, str
 int ext4_locate(const struct ext4 *fs, uint32_t node, uint64_t base, struct extent_list *out,
 		struct err *err)
 {
-	struct layout layout = { 0 };
+	autolayout struct layout layout = { 0 };
 	int result = order_has(&fs->order, node) ? read_layout(fs, node, &layout, err) : 0;
 
 	for (size_t i = 0; i < layout.len && result == 0; i++)
-		result =
-			extent_list_add(out, base + layout.extents[i].physical * EXT4_BLOCK,
-					(uint64_t)layout.extents[i].count * EXT4_BLOCK, false, err);
-	layout_free(&layout);
+		result = extent_list_add(out, base + layout.extents[i].physical * MODEL_BLOCK,
+					 (uint64_t)layout.extents[i].count * MODEL_BLOCK, false,
+					 err);
 	return result;
 }

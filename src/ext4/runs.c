@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/runs.h"
 
+#include "base/array.h"
 #include "base/err.h"
 
 #include <assert.h>
 #include <stdlib.h>
-
-static int make_room(struct runs *runs, size_t wanted, struct err *err)
-{
-	size_t cap = runs->cap ? runs->cap : 64;
-	struct run *at;
-
-	while (cap < wanted)
-		cap += cap / 2;
-	if (cap == runs->cap)
-		return 0;
-	at = reallocarray(runs->at, cap, sizeof *at);
-	if (!at)
-		return err_nomem(err);
-	runs->at = at;
-	runs->cap = cap;
-	return 0;
-}
 
 int runs_add(struct runs *runs, const struct run *run, struct err *err)
 {
@@ -34,8 +18,8 @@ int runs_add(struct runs *runs, const struct run *run, struct err *err)
 		last->count += run->count;
 		return 0;
 	}
-	if (make_room(runs, runs->len + 1, err) < 0)
-		return -1;
+	if (!array_room(runs->at, runs->cap, runs->len + 1))
+		return err_nomem(err);
 	runs->at[runs->len++] = *run;
 	return 0;
 }
@@ -76,8 +60,8 @@ int runs_replace(struct runs *runs, uint32_t node, const struct runs *with, stru
 {
 	size_t i, k = with->len, end;
 
-	if (make_room(runs, runs->len + with->len, err) < 0)
-		return -1;
+	if (with->len && !array_room(runs->at, runs->cap, runs->len + with->len))
+		return err_nomem(err);
 	drop_node(runs, node);
 	i = runs->len;
 	end = runs->len += with->len;

@@ -2,6 +2,8 @@
 #ifndef CCSNAP_EXT4_RUNS_H
 #define CCSNAP_EXT4_RUNS_H
 
+#include "base/cleanup.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +25,7 @@ struct runs {
 /* Append; places ascend. */
 int runs_add(struct runs *runs, const struct run *run, struct err *err);
 void runs_free(struct runs *runs);
+#define autoruns CLEANUP(runs_free)
 
 /* The run that holds the block, or the first behind it; NULL when there is none. */
 const struct run *runs_find(const struct runs *runs, uint64_t block);

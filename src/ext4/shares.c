@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/shares.h"
 
+#include "base/array.h"
+#include "base/bytes.h"
 #include "base/err.h"
-#include "ext4/bytes.h"
 #include "ext4/volmap.h"
 #include "ext4/xattr.h"
 
@@ -96,13 +97,7 @@ static bool slot_holds(const struct shares *s, const struct volmap *map, const u
 static int place_block(struct alloc *a, struct volmap *map, const uint8_t *block, uint64_t *place,
 		       struct err *err)
 {
-	const struct alloc_range got = alloc_take(a, 1);
-
-	if (got.count == 0)
-		return err_set(err, ERR_FAILED,
-			       "the image's filesystem is full; ask for more free space");
-	*place = got.start;
-	return volmap_put(map, got.start, block, err);
+	return alloc_take_block(a, place, err) < 0 ? -1 : volmap_put(map, *place, block, err);
 }
 
 static int make_share(struct shares *s, struct alloc *a, struct volmap *map, uint64_t hash,
@@ -110,15 +105,8 @@ static int make_share(struct shares *s, struct alloc *a, struct volmap *map, uin
 {
 	struct share share = { .hash = hash };
 
-	if (s->len == s->cap) {
-		const uint32_t cap = s->cap ? s->cap * 2 : 64;
-		struct share *at = reallocarray(s->at, cap, sizeof *at);
-
-		if (!at)
-			return err_nomem(err);
-		s->at = at;
-		s->cap = cap;
-	}
+	if (!array_room(s->at, s->cap, (size_t)s->len + 1))
+		return err_nomem(err);
 	if (place_block(a, map, image->block, &share.place, err) < 0)
 		return -1;
 	s->at[s->len++] = share;
@@ -180,7 +168,7 @@ int share_give(struct alloc *a, struct volmap *map, uint64_t place, uint32_t fs_
 	uint32_t count;
 
 	volmap_get(map, place, block);
-	count = le32_at(block + COUNT_AT);
+	count = get_le32(block + COUNT_AT);
 	if (count > 1)
 		return seal(map, place, count - 1, fs_seed, err);
 	if (volmap_put(map, place, zeros, err) < 0)

@@ -5,6 +5,7 @@
 #include "ext4/alloc.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Blocks of extended attributes that many inodes have in common. */
@@ -19,7 +20,8 @@ struct share {
 
 struct shares {
 	struct share *at;
-	uint32_t len, cap;
+	uint32_t len;
+	size_t cap;
 	uint32_t *by_set; /* the block that this set of the model fills: its number + 1 */
 	uint32_t *table;  /* number + 1, by hash */
 	uint32_t table_size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CCSNAP_VOLMAP_H
-#define CCSNAP_VOLMAP_H
+#ifndef CCSNAP_EXT4_VOLMAP_H
+#define CCSNAP_EXT4_VOLMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

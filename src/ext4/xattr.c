@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4/xattr.h"
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "ext4/acl.h"
-#include "ext4/bytes.h"
 
 #include <ext2fs/ext2_fs.h>
 #include <ext2fs/ext2fs.h>
@@ -70,7 +71,7 @@ static const struct prefix *prefix_find(const char *name)
 	const struct prefix *p = prefixes;
 
 	for (; p->text; p++) {
-		if (p->acl ? !strcmp(name, p->text) : !strncmp(name, p->text, strlen(p->text)))
+		if (p->acl ? str_equal(name, p->text) : str_starts(name, p->text))
 			break;
 	}
 	return p->text ? p : NULL;

@@ -351,13 +351,6 @@ static int parse_sparse(const struct reader *in, struct references *out, struct 
 	return 0;
 }
 
-static int is_zero(const char *bytes, size_t len)
-{
-	while (len > 0 && bytes[len - 1] == '\0')
-		len--;
-	return len == 0;
-}
-
 int vmdk_parse(const struct reader *in, struct references *out, struct err *err)
 {
 	static const char title[] = "# Disk DescriptorFile";
@@ -374,9 +367,11 @@ int vmdk_parse(const struct reader *in, struct references *out, struct err *err)
 		return only_an_extent(err);
 	if (strncasecmp(text, title, strlen(title)))
 		return references_wrong_format("vmdk", err);
-	/* Once QEMU has written to the disk there are zeros behind the text. */
-	if (in->size > TEXT_MAX || !is_zero(text + strlen(text), in->size - strlen(text)))
-		return reader_damaged("its descriptor is too long or no text", err);
+	/* QEMU reads up to the first NUL.  Once it has written to the disk there are
+	 * zeros behind the text, and the end of an older, longer one.
+	 */
+	if (in->size > TEXT_MAX)
+		return reader_damaged("its descriptor is too long", err);
 	return parse_text(text, out, err);
 }
 

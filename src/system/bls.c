@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/bls.h"
 
-#include "system/grubenv.h"
-#include "system/grubscript.h"
+#include "system/grub_text.h"
 
 #include <ctype.h>
 #include <stdlib.h>

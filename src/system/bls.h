@@ -2,7 +2,7 @@
 #ifndef CCSNAP_SYSTEM_BLS_H
 #define CCSNAP_SYSTEM_BLS_H
 
-#include "system/bootpath.h"
+#include "system/boot_paths.h"
 #include "system/cmdline.h"
 #include "system/text.h"
 

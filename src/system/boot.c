@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "system/bootfiles.h"
 #include "system/edit.h"
+#include "system/edit_inner.h"
 #include "system/fstab.h"
 #include "system/kernels.h"
 #include "walk/reach.h"
@@ -42,12 +43,12 @@ enum { ELF_HEAD = 20 }; /* up to the end of e_machine */
 /* False when the file's beginning cannot be had. */
 static bool read_head(const struct edit *e, const char *path, unsigned char head[ELF_HEAD])
 {
-	uint32_t id = model_resolve(e->model, path, MODEL_FOLLOW);
+	uint32_t id = edit_find_file(e->model, path);
 	const struct model_node *node = id == MODEL_NONE ? NULL : &e->model->nodes[id];
 	autoclose int fd = -1;
 	struct stat st;
 
-	if (!node || !S_ISREG(node->mode) || node->size < ELF_HEAD)
+	if (!node || node->size < ELF_HEAD)
 		return false;
 	if (node->content) {
 		memcpy(head, node->content, ELF_HEAD);
@@ -104,7 +105,7 @@ static int look_for_cfg(const struct edit *e, const char *dir, char **cfg, bool 
 		return err_nomem(err);
 	if (missing || (text && !grubcfg_has_menu((struct slice){ text, len })))
 		return 0;
-	if (!text && !bootfiles_is_denied(&why)) {
+	if (!text && !edit_is_denied(&why)) {
 		*err = why;
 		return -1;
 	}
@@ -185,13 +186,11 @@ void boot_free(struct boot *boot)
 	*boot = (struct boot){ 0 };
 }
 
-char *boot_root_argument(const struct edit *e, const struct boot *boot, bool *missing,
-			 struct err *err)
+char *boot_root_argument(const struct edit *e, bool *missing, struct err *err)
 {
 	struct cmdline found;
 	char *root;
 
-	(void)boot;
 	*missing = false;
 	if (look_at_arguments(e, &found, err) < 0)
 		return NULL;

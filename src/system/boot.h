@@ -40,8 +40,7 @@ void boot_free(struct boot *boot);
 /* The root= of what boots (grub.cfg, BLS entries, etc/kernel/cmdline), malloc;
  * NULL with *missing when nothing names one.
  */
-char *boot_root_argument(const struct edit *e, const struct boot *boot, bool *missing,
-			 struct err *err);
+char *boot_root_argument(const struct edit *e, bool *missing, struct err *err);
 
 /* Kernel arguments and paths that name what is not in the image: root=, rootflags=subvol,
  * rd.luks.*, rd.lvm.*, cryptdevice=, resume= (in grub.cfg, BLS entries, etc/default/grub,

@@ -4,11 +4,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "system/bls.h"
-#include "system/bootargs.h"
 #include "system/edit.h"
-#include "system/grubenv.h"
+#include "system/grub_text.h"
 
-#include <errno.h>
 #include <string.h>
 
 static const char menu_entries[] = "boot/loader/entries/*.conf";
@@ -61,11 +59,6 @@ void bootfile_rewrite(enum bootfile_kind kind, struct slice text, struct grubcfg
 
 typedef int visitor(void *ctx, const struct bootfile *file, struct err *err);
 
-bool bootfiles_is_denied(const struct err *err)
-{
-	return err->sys_errno == EACCES || err->sys_errno == EPERM;
-}
-
 static int visit(const struct edit *e, const char *path, const struct place *place, visitor *fn,
 		 void *ctx, struct err *err)
 {
@@ -82,7 +75,7 @@ static int visit(const struct edit *e, const char *path, const struct place *pla
 
 	if (!text && missing)
 		return 0;
-	if (!text && !bootfiles_is_denied(&why)) {
+	if (!text && !edit_is_denied(&why)) {
 		*err = why;
 		return -1;
 	}
@@ -92,12 +85,11 @@ static int visit(const struct edit *e, const char *path, const struct place *pla
 static int walk_place(const struct edit *e, const struct place *place, visitor *fn, void *ctx,
 		      struct err *err)
 {
-	char **paths = edit_glob(e, place->pattern, err);
+	autoglob char **paths = edit_glob(e, place->pattern, err);
 	int done = paths ? 0 : -1;
 
 	for (char **p = paths; done == 0 && *p; p++)
 		done = visit(e, *p, place, fn, ctx, err);
-	edit_glob_free(paths);
 	return done;
 }
 

@@ -39,7 +39,4 @@ int bootfiles_walk(const struct edit *e,
 		   int (*fn)(void *ctx, const struct bootfile *file, struct err *err), void *ctx,
 		   struct err *err);
 
-/* Did edit_read fail because we may not read it? */
-bool bootfiles_is_denied(const struct err *err);
-
 #endif

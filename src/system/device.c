@@ -3,9 +3,7 @@
 
 #include "base/str.h"
 
-#include <ctype.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -28,21 +26,6 @@ static const struct {
 static const char *const volatile_devices[] = { "/dev/zram", "/dev/ram", "/dev/fuse", "/dev/null",
 						"/dev/shm" };
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)tolower((unsigned char)c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static int hex_byte(const char *s)
-{
-	int high = hex_digit(s[0]), low = high < 0 ? -1 : hex_digit(s[1]);
-
-	return low < 0 ? -1 : high * 16 + low;
-}
-
 /* Without a pair of quotes around it. */
 static size_t strip_quotes(const char **s)
 {
@@ -61,11 +44,11 @@ static bool copy_value(const char *s, bool udev_escapes, char *dst, size_t cap)
 
 	while (left > 0) {
 		bool escape = udev_escapes && left >= 4 && s[0] == '\\' && s[1] == 'x' &&
-			      hex_byte(s + 2) > 0;
+			      str_hex_byte(s + 2) > 0;
 
 		if (len + 1 >= cap)
 			return false;
-		dst[len++] = escape ? (char)hex_byte(s + 2) : *s;
+		dst[len++] = escape ? (char)str_hex_byte(s + 2) : *s;
 		s += escape ? 4 : 1;
 		left -= escape ? 4 : 1;
 	}
@@ -117,46 +100,6 @@ bool device_is(const struct device *device, const struct volume_names *volume)
 	}
 }
 
-static bool is_dash_place(size_t i)
-{
-	return i == 8 || i == 13 || i == 18 || i == 23;
-}
-
-bool uuid_parse(const char *text, uint8_t uuid[16])
-{
-	static const uint8_t nil[16];
-	uint8_t bytes[16];
-	size_t n = 0;
-
-	if (strlen(text) != 36)
-		return false;
-	for (size_t i = 0; i < 36;) {
-		int byte = is_dash_place(i) ? 0 : hex_byte(text + i);
-
-		if (byte < 0 || (is_dash_place(i) && text[i] != '-'))
-			return false;
-		if (is_dash_place(i)) {
-			i++;
-			continue;
-		}
-		bytes[n++] = (uint8_t)byte;
-		i += 2;
-	}
-	if (memcmp(bytes, nil, sizeof nil) == 0)
-		return false;
-	memcpy(uuid, bytes, sizeof bytes);
-	return true;
-}
-
-void uuid_format(const uint8_t uuid[16], char text[37])
-{
-	char *at = text;
-
-	for (size_t i = 0; i < 16; i++)
-		at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
-			      uuid[i]);
-}
-
 bool fat_serial_parse(const char *text, uint8_t serial[4])
 {
 	static const uint8_t places[4] = { 0, 2, 5, 7 };
@@ -164,7 +107,7 @@ bool fat_serial_parse(const char *text, uint8_t serial[4])
 	if (strlen(text) != 9 || text[4] != '-')
 		return false;
 	for (size_t i = 0; i < 4; i++) {
-		int byte = hex_byte(text + places[i]);
+		int byte = str_hex_byte(text + places[i]);
 
 		if (byte < 0)
 			return false;

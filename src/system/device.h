@@ -29,10 +29,6 @@ struct device device_parse(const char *text);
 /* Would it find this volume in the image? */
 bool device_is(const struct device *device, const struct volume_names *volume);
 
-/* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", not all zeros.  False when text is no such thing. */
-bool uuid_parse(const char *text, uint8_t uuid[16]);
-void uuid_format(const uint8_t uuid[16], char text[37]);
-
 /* The serial of a FAT: "ABCD-1234", any case. */
 bool fat_serial_parse(const char *text, uint8_t serial[4]);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/edit.h"
 
-#include "base/account.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -77,8 +76,8 @@ static int place_find(const struct edit *e, const char *path, struct place *p, s
 	return 0;
 }
 
-static int account_node(const struct edit *e, enum account_kind kind, uint32_t node,
-			const char *why, const char *more, struct err *err)
+int edit_account(const struct edit *e, enum account_kind kind, uint32_t node, const char *why,
+		 const char *more, struct err *err)
 {
 	autofree char *path = model_path(e->model, node);
 
@@ -164,7 +163,7 @@ static int replace_content(struct edit *e, uint32_t node, const char *text, size
 	n->mtime_nsec = 0;
 	if (drop_bound_attributes(e->model, node, &dropped, err) < 0)
 		return -1;
-	return account_node(
+	return edit_account(
 		e, kind, node, why,
 		dropped ? "; left out: attributes that held for the old bytes only" : "", err);
 }
@@ -255,7 +254,7 @@ int edit_create(struct edit *e, const char *path, const char *text, size_t len, 
 	content = make_content(text, len, err);
 	if (!content || add_node(e, dir, name, S_IFREG | (mode & 07777), content, len, &node, err))
 		return -1;
-	return account_node(e, ACCOUNT_EDITED, node, why, "", err);
+	return edit_account(e, ACCOUNT_EDITED, node, why, "", err);
 }
 
 int edit_remove(struct edit *e, const char *path, const char *why, struct err *err)
@@ -300,7 +299,7 @@ int edit_remove_content(struct edit *e, const char *dir, const char *why, struct
 
 	if (node == MODEL_NONE || e->model->nodes[node].count == 0)
 		return 0;
-	if (account_node(e, ACCOUNT_RESET, node, why, "; the directory stays, empty", err) < 0)
+	if (edit_account(e, ACCOUNT_RESET, node, why, "; the directory stays, empty", err) < 0)
 		return -1;
 	unlink_all(e->model, node);
 	return 0;

@@ -2,6 +2,7 @@
 #ifndef CCSNAP_SYSTEM_EDIT_H
 #define CCSNAP_SYSTEM_EDIT_H
 
+#include "base/cleanup.h"
 #include "ext4/model.h"
 
 #include <stdbool.h>
@@ -35,6 +36,9 @@ struct edit {
 char *edit_read(const struct edit *e, const char *path, size_t *len, bool *missing,
 		struct err *err);
 
+/* Did edit_read fail because we may not read it? */
+bool edit_is_denied(const struct err *err);
+
 bool edit_exists(const struct edit *e, const char *path);
 
 /* Every path (without links in it) that matches: components with * ? [ ] as
@@ -43,6 +47,12 @@ bool edit_exists(const struct edit *e, const char *path);
  */
 char **edit_glob(const struct edit *e, const char *pattern, struct err *err);
 void edit_glob_free(char **paths);
+
+static inline void edit_glob_cleanup(char ***paths)
+{
+	edit_glob_free(*paths);
+}
+#define autoglob CLEANUP(edit_glob_cleanup)
 
 /* Replace the content of an existing regular file; owner, mode, attributes stay.
  * A file with other names is changed under all of them.  ACCOUNT_EDITED with why.

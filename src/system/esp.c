@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/esp.h"
 
-#include "base/account.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "system/device.h"
 #include "system/edit.h"
+#include "system/edit_inner.h"
 #include "system/esp_list.h"
 #include "system/tool.h"
 #include "walk/reach.h"
 
-#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -62,11 +62,6 @@ static void esp_cleanup(struct esp *esp)
 	cleanup_close(&esp->fd);
 }
 
-static uint64_t clusters_of(uint64_t bytes, uint64_t cluster)
-{
-	return (bytes + cluster - 1) / cluster;
-}
-
 /* Of all files and directories, and an eighth more to work with. */
 static uint64_t clusters_needed(const struct esp_list *list, uint64_t cluster)
 {
@@ -75,16 +70,16 @@ static uint64_t clusters_needed(const struct esp_list *list, uint64_t cluster)
 	for (size_t i = 0; i < list->len; i++) {
 		const struct esp_item *item = &list->at[i];
 
-		clusters += clusters_of(item->size, cluster) + (item->is_directory ? 2 : 0);
+		clusters += div_up(item->size, cluster) + (item->is_directory ? 2 : 0);
 		slots += 2 + strlen(item->path) / NAME_UNITS;
 	}
-	clusters += clusters_of(slots * SLOT_SIZE, cluster);
-	return clusters + clusters / 8 + clusters_of(MIB, cluster);
+	clusters += div_up(slots * SLOT_SIZE, cluster);
+	return clusters + clusters / 8 + div_up(MIB, cluster);
 }
 
 static uint64_t size_of(uint64_t clusters, uint64_t cluster, unsigned sector_size)
 {
-	uint64_t fat = clusters_of((clusters + 2) * 4, sector_size) + 1;
+	uint64_t fat = div_up((clusters + 2) * 4, sector_size) + 1;
 
 	return (RESERVED_SECTORS + 2 * fat) * sector_size + clusters * cluster;
 }
@@ -98,7 +93,7 @@ static int choose_geometry(struct esp *esp, struct err *err)
 		uint64_t clusters = MAX(clusters_needed(&esp->list, cluster), CLUSTERS_MIN);
 		uint64_t size = MAX(size_of(clusters, cluster, cfg->sector_size), cfg->min_size);
 
-		size = (size + MIB - 1) / MIB * MIB;
+		size = round_up(size, MIB);
 		if (size <= geometries[i].size_max) {
 			esp->size = size;
 			esp->cluster = cluster;
@@ -123,28 +118,11 @@ static int run(const struct esp *esp, const char *const *argv, int fd, int64_t n
 	return tool_run(&tool, err);
 }
 
-/* "ABCD-1234" without the dash. */
-static int parse_serial(const char *text, char digits[9], struct err *err)
-{
-	size_t n = 0;
-
-	for (const char *c = text; *c; c++) {
-		if (*c == '-' && n == 4 && c == text + 4)
-			continue;
-		if (n == 8 || !isxdigit((unsigned char)*c))
-			break;
-		digits[n++] = *c;
-	}
-	digits[n] = '\0';
-	if (n == 8 && strlen(text) <= 9)
-		return 0;
-	return err_set(err, ERR_FAILED, "'%s' is no serial number of a FAT", text);
-}
-
 static int format(const struct esp *esp, struct err *err)
 {
 	unsigned sector_size = esp->cfg->sector_size;
-	char sectors[24], cluster[24], serial[9], code[8], bytes[8];
+	char sectors[24], cluster[24], serial[9], code[12], bytes[12];
+	uint8_t id[4];
 	const char *argv[24] = { "mformat", "-i",    "/proc/self/fd/3",
 				 "-F",	    "-T",    sectors,
 				 "-h",	    "255",   "-s",
@@ -154,8 +132,10 @@ static int format(const struct esp *esp, struct err *err)
 				 "-M",	    bytes };
 	size_t n = 20;
 
-	if (parse_serial(esp->cfg->serial, serial, err) < 0)
-		return -1;
+	if (!fat_serial_parse(esp->cfg->serial, id))
+		return err_set(err, ERR_FAILED, "'%s' is no serial number of a FAT",
+			       esp->cfg->serial);
+	snprintf(serial, sizeof serial, "%02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
 	snprintf(sectors, sizeof sectors, "%llu", (unsigned long long)(esp->size / sector_size));
 	snprintf(cluster, sizeof cluster, "%llu", (unsigned long long)(esp->cluster / sector_size));
 	snprintf(code, sizeof code, "%d", sector_size == 4096 ? 5 : 2); /* 128 << code */
@@ -193,23 +173,6 @@ static int write_label(const struct esp *esp, struct err *err)
 	return 0;
 }
 
-static int note(const struct esp *esp, const struct esp_item *item, enum account_kind kind,
-		const char *detail, struct err *err)
-{
-	autofree char *path = model_path(esp->cfg->edit->model, item->node);
-
-	if (!path)
-		return err_nomem(err);
-	account_add(esp->cfg->edit->account, kind, path, "%s", detail);
-	return 0;
-}
-
-static bool is_as_found(const struct model_node *node, const struct stat *st)
-{
-	return (uint64_t)st->st_size == node->size && st->st_ctim.tv_sec == node->found_ctime_sec &&
-	       st->st_ctim.tv_nsec == node->found_ctime_nsec;
-}
-
 /* As many bytes as the plan has room for, and what is missing stays zero. */
 static int copy_file(const struct esp *esp, const struct esp_item *item, int from, char *to,
 		     struct err *err)
@@ -225,9 +188,10 @@ static int copy_file(const struct esp *esp, const struct esp_item *item, int fro
 		return err_errno(err, ERR_FAILED, "%s: cannot read at offset %zu",
 				 path ? path : item->path, done);
 	}
-	if (is_as_found(node, &st))
+	if (reach_is_unchanged(node, &st))
 		return 0;
-	return note(esp, item, ACCOUNT_CHANGED, "changed before it was copied to the ESP", err);
+	return edit_account(esp->cfg->edit, ACCOUNT_CHANGED, item->node,
+			    "changed before it was copied to the ESP", "", err);
 }
 
 /* 1 when it has gone. */
@@ -248,8 +212,9 @@ static int read_source(const struct esp *esp, const struct esp_item *item, char 
 	if (from >= 0)
 		return copy_file(esp, item, from, to, err);
 	if (errno == ESTALE || errno == ENOENT)
-		return note(esp, item, ACCOUNT_VANISHED,
-			    "replaced or removed before it was copied to the ESP", err) < 0
+		return edit_account(e, ACCOUNT_VANISHED, item->node,
+				    "replaced or removed before it was copied to the ESP", "",
+				    err) < 0
 			       ? -1
 			       : 1;
 	path = model_path(e->model, item->node);

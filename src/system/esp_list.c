@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/esp_list.h"
 
-#include "base/account.h"
-#include "base/cleanup.h"
+#include "base/array.h"
 #include "base/err.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "system/edit.h"
+#include "system/edit_inner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,23 +37,16 @@ static int64_t fat_time(int64_t seconds)
 /* Takes item->path, also when it fails. */
 static int add_item(struct esp_list *list, const struct esp_item *item, struct err *err)
 {
-	struct esp_item *at = list->at;
-
 	if (list->len >= ITEMS_MAX) {
 		free(item->path);
 		return err_set(err, ERR_REFUSED, "the EFI system partition has more than %d files",
 			       ITEMS_MAX);
 	}
-	if (list->len == list->cap)
-		at = reallocarray(list->at, 2 * list->cap + 64, sizeof *at);
-	if (!at || !item->path) {
+	if (!item->path || !array_room(list->at, list->cap, list->len + 1)) {
 		free(item->path);
 		return err_nomem(err);
 	}
-	if (list->len == list->cap)
-		list->cap = 2 * list->cap + 64;
-	list->at = at;
-	at[list->len++] = *item;
+	list->at[list->len++] = *item;
 	return 0;
 }
 
@@ -70,7 +63,8 @@ static bool is_device(const char *name)
 	return numbered;
 }
 
-const char *esp_name_problem(const char *name)
+/* Can a FAT hold a file of this name, and mtools write it?  NULL, or why not. */
+static const char *name_problem(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -122,13 +116,8 @@ static int compare_places(const void *a, const void *b)
 
 static int leave_out(const struct esp_config *cfg, uint32_t node, const char *why, struct err *err)
 {
-	autofree char *path = model_path(cfg->edit->model, node);
-
-	if (!path)
-		return err_nomem(err);
-	account_add(cfg->edit->account, ACCOUNT_ATTRIBUTE, path,
-		    "left out of the EFI system partition: %s", why);
-	return 0;
+	return edit_account(cfg->edit, ACCOUNT_ATTRIBUTE, node,
+			    "left out of the EFI system partition: ", why, err);
 }
 
 static const char *node_problem(const struct model_node *node)
@@ -153,7 +142,7 @@ static int add_entry(const struct esp_config *cfg, const char *above, const char
 	};
 
 	if (!problem)
-		problem = esp_name_problem(name);
+		problem = name_problem(name);
 	if (!problem && strlen(above) + strlen(name) + 1 > PATH_LEN_MAX)
 		problem = "its path is too long for firmware to find";
 	if (problem)

@@ -28,7 +28,4 @@ struct esp_list {
 int esp_list_make(const struct esp_config *cfg, struct esp_list *out, struct err *err);
 void esp_list_free(struct esp_list *list);
 
-/* Can a FAT hold a file of this name, and mtools write it?  NULL, or why not. */
-const char *esp_name_problem(const char *name);
-
 #endif

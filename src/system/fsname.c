@@ -6,7 +6,7 @@
 #include "base/io.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "system/device.h"
+#include "base/uuid.h"
 #include "system/names.h"
 #include "system/text.h"
 
@@ -89,7 +89,7 @@ static char *read_small(const char *path)
 	return io_read_file(AT_FDCWD, path, MIB, NULL, &ignored);
 }
 
-bool fsname_uevent_value(const char *text, const char *key, char *dst, unsigned long cap)
+bool fsname_uevent_value(const char *text, const char *key, char *dst, size_t cap)
 {
 	struct slice rest = slice_of(text), line;
 
@@ -105,30 +105,21 @@ bool fsname_uevent_value(const char *text, const char *key, char *dst, unsigned 
 	return false;
 }
 
-static int hex_value(char c)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c | 0x20) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 /* udev writes "\x20" for what might harm a shell. */
 static void decode_udev(char *s)
 {
 	char *to = s;
 
 	while (*s) {
-		int high = s[0] == '\\' && s[1] == 'x' ? hex_value(s[2]) : -1;
-		int low = high < 0 ? -1 : hex_value(s[3]);
+		int byte = s[0] == '\\' && s[1] == 'x' ? str_hex_byte(s + 2) : -1;
 
-		*to++ = low < 0 ? *s : (char)(high * 16 + low);
-		s += low < 0 ? 1 : 4;
+		*to++ = byte < 0 ? *s : (char)byte;
+		s += byte < 0 ? 1 : 4;
 	}
 	*to = '\0';
 }
 
-static void fill_from(const char *text, const char *key, char *dst, unsigned long cap)
+static void fill_from(const char *text, const char *key, char *dst, size_t cap)
 {
 	char value[256];
 
@@ -155,7 +146,7 @@ static void ask_udev(dev_t dev, struct fsname *out)
 		fsname_from_udev(text, out);
 }
 
-/* The device behind a number, opened for reading; *name (malloc) as the kernel calls it. */
+/* The device behind a number, opened for reading, or -1; the kernel may tell its PARTUUID. */
 static int open_device(dev_t dev, struct fsname *out)
 {
 	autofree char *path = str_format("/sys/dev/block/%u:%u/uevent", major(dev), minor(dev));

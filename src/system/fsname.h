@@ -3,6 +3,7 @@
 #define CCSNAP_SYSTEM_FSNAME_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* What names_of_filesystem gathers; "" for what is not known (yet). */
 struct fsname {
@@ -15,6 +16,6 @@ void fsname_from_udev(const char *text, struct fsname *out);
 /* The value of KEY= in the lines of a uevent file, "" when it does not fit.  False
  * when there is no such line.  Pure.
  */
-bool fsname_uevent_value(const char *text, const char *key, char *dst, unsigned long cap);
+bool fsname_uevent_value(const char *text, const char *key, char *dst, size_t cap);
 
 #endif

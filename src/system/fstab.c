@@ -9,7 +9,6 @@
 #include "system/fstab_text.h"
 #include "system/names.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -67,7 +66,7 @@ static char *read_table(const struct edit *e, const char *path, struct slice *te
 	char *bytes = edit_read(e, path, &len, &missing, &why);
 
 	*text = (struct slice){ bytes ? bytes : "", bytes ? len : 0 };
-	*denied = !bytes && !missing && (why.sys_errno == EACCES || why.sys_errno == EPERM);
+	*denied = !bytes && !missing && edit_is_denied(&why);
 	if (!bytes && !missing && !*denied)
 		*err = why;
 	else if (!bytes && !(bytes = strdup("")))

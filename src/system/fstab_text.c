@@ -48,27 +48,13 @@ bool fstab_split(struct slice line, struct fstab_fields *out)
 	return n >= 3 && out->device.at[0] != '#';
 }
 
-/* The byte that "\ooo" stands for, -1 when s does not begin so. */
-static int octal_escape(struct slice s)
-{
-	int byte = 0;
-
-	if (s.len < 4 || s.at[0] != '\\')
-		return -1;
-	for (size_t i = 1; i < 4; i++) {
-		if (s.at[i] < '0' || s.at[i] > '7')
-			return -1;
-		byte = byte * 8 + (s.at[i] - '0');
-	}
-	return byte > 0 && byte < 256 ? byte : -1;
-}
-
 bool fstab_decode(struct slice field, char *dst, size_t cap)
 {
 	size_t len = 0;
 
 	while (field.len > 0) {
-		int byte = octal_escape(field);
+		bool is_escape = field.len >= 4 && field.at[0] == '\\';
+		int byte = is_escape ? str_octal_byte(field.at + 1) : -1;
 
 		if (len + 1 >= cap || field.at[0] == '\0')
 			return false;

@@ -105,18 +105,25 @@ static const char config_text[] =
 	"unset pause\n"
 	"unset found\n";
 
+/* NULL when there is none. */
+static const char *mkimage_name(void)
+{
+	for (const char *const *name = mkimage_names; *name; name++) {
+		autofree char *program = tool_find(*name);
+
+		if (program)
+			return *name;
+	}
+	return NULL;
+}
+
 int grub_find(struct edit *e, const struct boot *boot, struct grub *out, bool *can_make,
 	      struct err *err)
 {
 	const struct boot_machine *machine = boot->machine;
 
 	*out = (struct grub){ .bios = { .fd = -1 }, .efi = { .fd = -1 } };
-	*can_make = false;
-	for (const char *const *name = mkimage_names; *name; name++) {
-		autofree char *program = tool_find(*name);
-
-		*can_make = *can_make || program;
-	}
+	*can_make = mkimage_name() != NULL;
 	if (!machine)
 		return 0;
 	if ((machine->bios && grub_dir_find(e, machine->bios, &out->bios, err) < 0) ||
@@ -200,25 +207,22 @@ static void add_modules(const char **argv, size_t *n, size_t max, int dir,
 			argv[(*n)++] = *modules;
 }
 
-static const char *mkimage_name(void)
-{
-	for (const char *const *name = mkimage_names; *name; name++) {
-		autofree char *program = tool_find(*name);
-
-		if (program)
-			return *name;
-	}
-	return mkimage_names[0];
-}
-
 static int run_mkimage(int dir, const char *platform, const char *const *modules,
 		       const struct grub_config *cfg, struct grub_image *out, struct err *err)
 {
 	autoclose int config = make_config_file(cfg, err);
 	autoclose int output = config < 0 ? -1 : make_output_file(err);
+	const char *mkimage = mkimage_name();
 	const char *argv[MODULES_MAX + 16] = {
-		mkimage_name(), "-d", "/proc/self/fd/3", "-c", "/proc/self/fd/4", "-p",
-		cfg->prefix,	"-O", platform,
+		mkimage ? mkimage : mkimage_names[0],
+		"-d",
+		"/proc/self/fd/3",
+		"-c",
+		"/proc/self/fd/4",
+		"-p",
+		cfg->prefix,
+		"-O",
+		platform,
 	};
 	const int fds[] = { dir, config };
 	const struct tool tool = {

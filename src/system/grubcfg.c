@@ -3,7 +3,7 @@
 
 #include "base/str.h"
 #include "system/device.h"
-#include "system/grubscript.h"
+#include "system/grub_text.h"
 #include "system/names.h"
 
 #include <string.h>

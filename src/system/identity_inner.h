@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Shared by the operations of tree/identity.h. */
+/* Shared by the operations of identity.h. */
 struct edit;
 struct err;
 

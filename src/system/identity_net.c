@@ -5,11 +5,11 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "system/edit.h"
+#include "system/edit_inner.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Network settings that belong to one instance's hardware.  What cloud-init has
  * written goes if it will write it anew; all else is somebody's work and stays.
@@ -78,19 +78,12 @@ struct look {
 	const struct identity_cloud *cloud;
 };
 
-static bool is_file(const struct edit *e, const char *path)
-{
-	uint32_t node = model_resolve(e->model, path, MODEL_FOLLOW);
-
-	return node != MODEL_NONE && S_ISREG(e->model->nodes[node].mode);
-}
-
 static int judge(struct edit *e, const char *path, void *ctx, struct err *err)
 {
 	const struct look *look = ctx;
 	autofree char *text = NULL;
 
-	if (!is_file(e, path))
+	if (edit_find_file(e->model, path) == MODEL_NONE)
 		return 0;
 	text = identity_text(e, path);
 	if (!text)
@@ -163,7 +156,7 @@ static bool has_form_of_cloud_init(const char *text)
 static int judge_rules(struct edit *e, const char *path, void *ctx, struct err *err)
 {
 	const struct identity_cloud *cloud = ctx;
-	autofree char *text = is_file(e, path) ? identity_text(e, path) : NULL;
+	autofree char *text = identity_text(e, path); /* NULL also for what is no file */
 
 	if (!text)
 		return 0;

@@ -48,11 +48,9 @@ static const struct {
 	{ "etc/sysconfig/sshd", "AUTOCREATE_SERVER_KEYS", "NO" },
 };
 
-#define COUNT(table) (sizeof(table) / sizeof *(table))
-
 static bool is_vetoed(struct edit *e)
 {
-	for (size_t i = 0; i < COUNT(vetoes); i++) {
+	for (size_t i = 0; i < sizeof vetoes / sizeof *vetoes; i++) {
 		autofree char *text = identity_text(e, vetoes[i].path);
 		autofree char *plain = str_format("%s=%s", vetoes[i].setting, vetoes[i].value);
 		autofree char *quoted = str_format("%s=\"%s\"", vetoes[i].setting, vetoes[i].value);
@@ -69,7 +67,7 @@ static char *find_unit(const struct edit *e, const char *unit)
 {
 	if (identity_is_masked(e, unit))
 		return NULL;
-	for (size_t i = 0; i < COUNT(unit_dirs); i++) {
+	for (size_t i = 0; i < sizeof unit_dirs / sizeof *unit_dirs; i++) {
 		autofree char *path = str_format("%s/%s", unit_dirs[i], unit);
 
 		if (path && edit_exists(e, path))
@@ -87,7 +85,7 @@ static bool unit_is_there(const struct edit *e, const char *unit)
 
 static bool asks_for_keys(const struct edit *e, const char *text)
 {
-	for (size_t i = 0; i < COUNT(keygens); i++)
+	for (size_t i = 0; i < sizeof keygens / sizeof *keygens; i++)
 		if (identity_mentions(text, keygens[i].word) &&
 		    (!keygens[i].unit || unit_is_there(e, keygens[i].unit)) &&
 		    !identity_is_masked(e, keygens[i].word))
@@ -113,7 +111,7 @@ static bool unit_asks_for_keys(struct edit *e, const char *unit, const char *fil
 	struct err ignored;
 
 	look_at_file(e, file, &found, &ignored);
-	for (size_t i = 0; i < COUNT(unit_dirs) && !found; i++) {
+	for (size_t i = 0; i < sizeof unit_dirs / sizeof *unit_dirs && !found; i++) {
 		autofree char *dropins = str_format("%s/%s.d/*.conf", unit_dirs[i], unit);
 
 		if (dropins)
@@ -125,7 +123,7 @@ static bool unit_asks_for_keys(struct edit *e, const char *unit, const char *fil
 /* Is a unit that makes keys started on its own account? */
 static bool keygen_is_enabled(const struct edit *e)
 {
-	for (size_t i = 0; i < COUNT(unit_dirs); i++) {
+	for (size_t i = 0; i < sizeof unit_dirs / sizeof *unit_dirs; i++) {
 		autofree char *wants = str_format("%s/*.wants/sshd-keygen*", unit_dirs[i]);
 		autofree char *arch = str_format("%s/*.wants/sshdgenkeys.service", unit_dirs[i]);
 
@@ -138,7 +136,7 @@ static bool keygen_is_enabled(const struct edit *e)
 
 static bool script_makes_keys(struct edit *e)
 {
-	for (size_t i = 0; i < COUNT(scripts); i++) {
+	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
 		autofree char *text = identity_text(e, scripts[i]);
 
 		if (text && identity_mentions(text, "ssh-keygen"))
@@ -153,7 +151,7 @@ static bool sshd_makes_keys(struct edit *e)
 
 	if (is_vetoed(e))
 		return false;
-	for (size_t i = 0; i < COUNT(ssh_units); i++) {
+	for (size_t i = 0; i < sizeof ssh_units / sizeof *ssh_units; i++) {
 		autofree char *file = find_unit(e, ssh_units[i]);
 
 		has_unit |= file != NULL;

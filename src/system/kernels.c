@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/kernels.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "system/edit.h"
+#include "system/edit_inner.h"
 
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* What follows the prefix tells a kernel's initrd and, as a rule, its version. */
 static const struct place {
@@ -58,11 +59,10 @@ void kernels_free(struct kernels *k)
 	*k = (struct kernels){ 0 };
 }
 
-static bool is_regular(const struct edit *e, const char *path, uint32_t *node)
+static bool has_file(const struct edit *e, const char *path, uint32_t *node)
 {
-	*node = model_resolve(e->model, path, MODEL_FOLLOW);
-	return *node != MODEL_NONE && S_ISREG(e->model->nodes[*node].mode) &&
-	       e->model->nodes[*node].size > 0;
+	*node = edit_find_file(e->model, path);
+	return *node != MODEL_NONE && e->model->nodes[*node].size > 0;
 }
 
 static bool is_candidate(const char *path)
@@ -93,7 +93,7 @@ static int try_initrd(const struct edit *e, char *path, char **out, struct err *
 	*out = NULL;
 	if (!path)
 		return err_nomem(err);
-	if (is_regular(e, path, &node))
+	if (has_file(e, path, &node))
 		*out = path;
 	else
 		free(path);
@@ -130,16 +130,14 @@ static int kernels_add(const struct edit *e, struct kernels *k, const char *path
 		       const char *suffix, struct err *err)
 {
 	const char *version = suffix + (*suffix == '-');
-	struct kernel *grown, *kernel;
+	struct kernel *kernel;
 	uint32_t node;
 
-	if (!is_candidate(path) || !is_regular(e, path, &node) || is_known(k, node) ||
+	if (!is_candidate(path) || !has_file(e, path, &node) || is_known(k, node) ||
 	    k->len == KERNELS_MAX)
 		return 0;
-	grown = reallocarray(k->at, k->len + 1, sizeof *grown);
-	if (!grown)
+	if (!array_room(k->at, k->cap, k->len + 1))
 		return err_nomem(err);
-	k->at = grown;
 	kernel = &k->at[k->len++];
 	*kernel = (struct kernel){ .path = strdup(path), .node = node };
 	if (isdigit((unsigned char)*version))
@@ -152,12 +150,11 @@ static int kernels_add(const struct edit *e, struct kernels *k, const char *path
 static int find_in_boot(const struct edit *e, struct kernels *out, struct err *err)
 {
 	for (size_t i = 0; i < sizeof boot_places / sizeof *boot_places; i++) {
-		char **paths = edit_glob(e, boot_places[i].pattern, err);
+		autoglob char **paths = edit_glob(e, boot_places[i].pattern, err);
 		int done = paths ? 0 : -1;
 
 		for (char **p = paths; done == 0 && *p; p++)
 			done = kernels_add(e, out, *p, *p + strlen(boot_places[i].prefix), err);
-		edit_glob_free(paths);
 		if (done < 0)
 			return -1;
 	}
@@ -190,12 +187,11 @@ static int find_versioned(const struct edit *e, struct kernels *out, struct err 
 	size_t places = sizeof versioned_places / sizeof *versioned_places;
 
 	for (size_t i = 0; i < places && !out->len; i++) {
-		char **paths = edit_glob(e, versioned_places[i], err);
+		autoglob char **paths = edit_glob(e, versioned_places[i], err);
 		int done = paths ? 0 : -1;
 
 		for (char **p = paths; done == 0 && *p; p++)
 			done = add_versioned(e, out, *p, err);
-		edit_glob_free(paths);
 		if (done < 0)
 			return -1;
 	}

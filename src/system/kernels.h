@@ -18,7 +18,7 @@ struct kernel {
 
 struct kernels {
 	struct kernel *at; /* the newest first, what is for rescue last */
-	size_t len;
+	size_t len, cap;
 };
 
 /* Names with control characters are no kernels. */

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/uuid.h"
 #include "system/boot.h"
 #include "system/device.h"
 #include "system/edit.h"
@@ -87,21 +88,20 @@ static int know_fstab(struct known *k, const struct edit *e, const char *point, 
 	return 0;
 }
 
-static int know_root_argument(struct known *k, const struct edit *e, bool boot_is_separate,
-			      struct err *err)
+static int know_root_argument(struct known *k, const struct edit *e, struct err *err)
 {
-	struct boot boot;
-	autofree char *root = NULL;
-	bool missing = false;
+	bool missing;
+	autofree char *root = boot_root_argument(e, &missing, err);
 
-	if (boot_find(e, boot_is_separate, &boot, err) < 0)
-		return -1;
-	root = boot_root_argument(e, &boot, &missing, err);
-	boot_free(&boot);
 	if (!root)
 		return missing ? 0 : -1;
 	know_device(k, root, "root= of the boot configuration");
 	return 0;
+}
+
+void names_derive_uuid(const void *name, size_t len, const char *use, uint8_t uuid[16])
+{
+	uuid_derive(name, len, use, uuid);
 }
 
 static void set_uuid(struct volume_names *v, const uint8_t uuid[16])
@@ -136,8 +136,8 @@ static void choose_partuuid(struct volume_names *v, const struct known *k,
 	set_partuuid(v, k->has_partuuid ? k->partuuid : derived);
 }
 
-static int choose_root(const struct names_config *cfg, const struct edit *e, bool boot_is_separate,
-		       struct names *out, struct err *err)
+static int choose_root(const struct names_config *cfg, const struct edit *e, struct names *out,
+		       struct err *err)
 {
 	struct known k = { 0 };
 	uint8_t derived[16];
@@ -149,7 +149,7 @@ static int choose_root(const struct names_config *cfg, const struct edit *e, boo
 		know_label(&k, cfg->label);
 	if (cfg->is_mount_root)
 		know_filesystem(&k, cfg->root_fd);
-	if (know_root_argument(&k, e, boot_is_separate, err) < 0 || know_fstab(&k, e, "/", err) < 0)
+	if (know_root_argument(&k, e, err) < 0 || know_fstab(&k, e, "/", err) < 0)
 		return -1;
 	names_derive_uuid(cfg->image_name, strlen(cfg->image_name), "root filesystem", derived);
 	out->root.present = true;
@@ -240,7 +240,7 @@ int names_choose(const struct names_config *cfg, const struct edit *e, bool want
 	bool esp_is_boot = walked && walked->esp && str_equal(walked->esp->point, "boot");
 
 	*out = (struct names){ 0 };
-	if (choose_root(cfg, e, has_boot || esp_is_boot, out, err) < 0)
+	if (choose_root(cfg, e, out, err) < 0)
 		return -1;
 	if (has_boot && choose_boot(cfg, e, out, err) < 0)
 		return -1;

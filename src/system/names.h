@@ -3,6 +3,7 @@
 #define CCSNAP_SYSTEM_NAMES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What the image's filesystems and partitions are called.  Boot configuration
@@ -12,8 +13,6 @@
 struct edit;
 struct err;
 struct walk_totals;
-
-#define NAMES_FAT_LEN 9 /* "ABCD-1234" */
 
 struct volume_names {
 	bool present;
@@ -51,7 +50,7 @@ int names_choose(const struct names_config *cfg, const struct edit *e, bool want
  */
 bool names_of_filesystem(int fd, char uuid_text[37], char label[17], char partuuid_text[37]);
 
-/* RFC 9562 version 8: from SHA-256 of the name and a word for its use. */
-void names_derive_uuid(const void *name, unsigned long len, const char *use, uint8_t uuid[16]);
+/* uuid_derive (base/uuid.h): every name that nobody has given. */
+void names_derive_uuid(const void *name, size_t len, const char *use, uint8_t uuid[16]);
 
 #endif

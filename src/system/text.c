@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/text.h"
 
+#include "base/array.h"
 #include "base/err.h"
 #include "base/size.h"
 #include "base/str.h"
@@ -167,20 +168,8 @@ bool slice_copy(struct slice s, char *dst, size_t cap)
 
 static bool text_reserve(struct text *t, size_t more)
 {
-	size_t need = t->len + more + 1;
-	char *grown;
-
-	if (t->failed || need <= t->cap)
-		return !t->failed;
-	need = MAX(need, 2 * t->cap);
-	grown = realloc(t->at, need);
-	if (!grown) {
-		t->failed = true;
-		return false;
-	}
-	t->at = grown;
-	t->cap = need;
-	return true;
+	t->failed = t->failed || !array_room(t->at, t->cap, t->len + more + 1);
+	return !t->failed;
 }
 
 void text_add(struct text *t, struct slice s)

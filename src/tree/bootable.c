@@ -16,6 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* A BIOS boots from disks with such sectors only. */
+#define BIOS_SECTOR 512
+
 /* Room for another boot loader or two. */
 #define ESP_SIZE_MIN (128 * MIB)
 
@@ -99,7 +102,8 @@ static int decide_by_modules(struct bootable *b, const struct bootable_config *c
 
 	if (grub_find(cfg->edit, &b->boot, &b->grub, &can_make, err) < 0)
 		return -1;
-	b->bios = machine->bios && can_make && b->grub.bios.fd >= 0 && cfg->sector_size == 512;
+	b->bios = machine->bios && can_make && b->grub.bios.fd >= 0 &&
+		  cfg->sector_size == BIOS_SECTOR;
 	b->makes_efi = !own_loader && can_make && b->grub.efi.fd >= 0;
 	b->uefi = own_loader || b->makes_efi;
 	if (!b->bios && !b->uefi)
@@ -108,7 +112,7 @@ static int decide_by_modules(struct bootable *b, const struct bootable_config *c
 					 "(grub-pc-bin, grub-efi-amd64-bin)"
 				       : "this machine has no grub-mkimage (grub-common)",
 			      err);
-	if (machine->bios && !b->bios)
+	if (machine->bios && !b->bios && cfg->sector_size == BIOS_SECTOR)
 		log_warn("the image will boot by UEFI only: GRUB's %s modules are missing",
 			 machine->bios);
 	if (!b->uefi)

@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/size.h"
 #include "walk/reach.h"
+#include "walk/walk.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -213,7 +214,8 @@ static int read_file(struct emit *e, int fd, const struct request *r, struct err
 	if ((size_t)got < r->len) {
 		memset(r->buf + got, 0, r->len - (size_t)got);
 		suspect(e, r->node, 0, r->offset + (uint64_t)got);
-	} else if (fstat(fd, &now) < 0 || !emit_is_unchanged(node, &now)) {
+	} else if (fstat(fd, &now) < 0 || !emit_is_unchanged(node, &now) ||
+		   node->reader_flags & WALK_RACY) {
 		suspect(e, r->node, 0, UINT64_MAX);
 	}
 	return 0;

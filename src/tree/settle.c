@@ -28,6 +28,7 @@
 /* A file that was laid out anew, as it was then. */
 struct adopted {
 	uint32_t node;
+	bool over;	 /* its account is settled: it is not looked at again */
 	char sha256[65]; /* of its size bytes, before they are read into the image */
 };
 
@@ -227,12 +228,24 @@ static int cut(struct settle *s, uint32_t node, uint64_t size, struct err *err)
 	return ext4_replace(volume_of(s, node)->fs, node, err);
 }
 
+/* Nothing more is to be done with the file than to tell how it is. */
+static int conclude(struct settle *s, uint32_t node, enum account_kind kind, const char *detail,
+		    struct err *err)
+{
+	struct adopted *adopted = add_adopted(s, node, err);
+
+	if (!adopted)
+		return -1;
+	adopted->over = true;
+	return note(s, kind, node, detail, err);
+}
+
 static int give_up(struct settle *s, const struct emit_suspect *suspect, struct err *err)
 {
 	if (cut(s, suspect->node, suspect->size, err) < 0)
 		return -1;
-	return note(s, ACCOUNT_CHANGED, suspect->node, "changed while it was read, again and again",
-		    err);
+	return conclude(s, suspect->node, ACCOUNT_CHANGED,
+			"changed while it was read, again and again", err);
 }
 
 /* Something else stands at its name: a regular file is the same file by name. */
@@ -259,7 +272,7 @@ static int settle_open(struct settle *s, const struct emit_suspect *suspect, int
 		return take_out(s, node, ACCOUNT_VANISHED, "cannot be looked at again", err);
 	size = (uint64_t)MIN(now.st_size, now.st_blocks * 512);
 	if (only_grew(s, node, fd, &now, err))
-		return note(s, ACCOUNT_GREW, node, "grew while it was captured", err);
+		return conclude(s, node, ACCOUNT_GREW, "grew while it was captured", err);
 	if (s->round > ROUNDS || size > s->cfg.budget)
 		return give_up(s, suspect, err);
 	s->cfg.budget -= size;
@@ -270,39 +283,26 @@ static int settle_open(struct settle *s, const struct emit_suspect *suspect, int
 
 static int settle_one(struct settle *s, const struct emit_suspect *suspect, struct err *err)
 {
+	const struct adopted *known = find_adopted(s, suspect->node);
 	struct stat now = { 0 };
 	uint32_t node = suspect->node;
-	autoclose int fd = reach_file(s->cfg.reach, node, &now);
+	autoclose int fd = -1;
 
+	if (known && known->over)
+		return 0;
+	fd = reach_file(s->cfg.reach, node, &now);
 	if (fd < 0 && errno == ESTALE)
 		fd = follow_replacement(s, node, &now);
 	if (fd < 0 && emit_is_gone(errno))
 		return take_out(s, node, ACCOUNT_VANISHED, "gone before it could be read", err);
-	if (fd < 0)
-		return take_out(s, node, ACCOUNT_UNREADABLE, strerror(errno), err);
 	if (suspect->sys_errno && !emit_is_gone(suspect->sys_errno))
 		return take_out(s, node, ACCOUNT_UNREADABLE, strerror(suspect->sys_errno), err);
+	if (fd < 0) /* it could be read before: that is kept */
+		return give_up(s, suspect, err);
 	return settle_open(s, suspect, fd, err);
 }
 
 /* --- rounds ------------------------------------------------------------------- */
-
-/* A change just before the walk looked may be followed by one that leaves no
- * trace in the times.
- */
-static int settle_racy(struct settle *s, struct err *err)
-{
-	for (uint32_t i = 0; i < s->cfg.model->node_count; i++) {
-		const struct emit_suspect suspect = { .node = i, .size = UINT64_MAX };
-
-		if (!(node_of(s, i)->reader_flags & WALK_RACY))
-			continue;
-		node_of(s, i)->reader_flags &= (uint8_t)~WALK_RACY;
-		if (node_of(s, i)->ino && settle_one(s, &suspect, err) < 0)
-			return -1;
-	}
-	return 0;
-}
 
 static int commit(struct settle *s, struct err *err)
 {
@@ -319,13 +319,9 @@ int settle_round(struct settle *s, struct extent_list *again, struct err *err)
 
 	s->again = again;
 	s->round++;
-	for (size_t i = 0; i < count; i++) {
-		node_of(s, suspects[i].node)->reader_flags &= (uint8_t)~WALK_RACY;
+	for (size_t i = 0; i < count; i++)
 		if (settle_one(s, &suspects[i], err) < 0)
 			return -1;
-	}
-	if (s->round == 1 && settle_racy(s, err) < 0)
-		return -1;
 	if (commit(s, err) < 0)
 		return -1;
 	extent_list_merge(again, MERGE_GAP);

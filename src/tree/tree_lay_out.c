@@ -81,10 +81,13 @@ static int build_sized(struct tree *t, uint64_t around, struct ext4_config *cfg,
 	if (!t->root)
 		return -1;
 	if (around + ext4_size(t->root) > disk)
-		return err_set(err, ERR_REFUSED,
-			       "a disk of %s is too small for %s: it takes %llu bytes",
-			       size_format(t->cfg.disk_size).text, t->source.name,
-			       (unsigned long long)(around + ext4_size(t->root)));
+		return err_set(
+			err, ERR_REFUSED,
+			"a disk of %s is too small for %s: with %s of free space "
+			"(--free-space) it takes %lluM",
+			size_format(t->cfg.disk_size).text, t->source.name,
+			size_format(cfg->free_bytes).text,
+			(unsigned long long)(round_up(around + ext4_size(t->root), MIB) / MIB));
 	return 0;
 }
 

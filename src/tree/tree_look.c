@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tree/tree_inner.h"
 
+#include "base/account.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "walk/exclude.h"
 #include "walk/mounts.h"
 #include "walk/reach.h"
@@ -11,6 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What is being written all the time never calms down; the settle pass has it. */
+#define CALM_ROUNDS 3
+#define CALM_NS	    100000000
 
 static int open_root(struct tree *t, struct err *err)
 {
@@ -94,6 +102,57 @@ static void count_progress(void *ctx, uint64_t entries)
 		t->cfg.progress(t->cfg.progress_ctx, entries);
 }
 
+/* Only where they were allowed. */
+static void tell_idle_excludes(struct tree *t)
+{
+	const struct exclude_use *uses;
+	size_t count = excludes_uses(t->excludes, &uses);
+
+	for (size_t i = 0; i < count; i++)
+		if (uses[i].hits == 0 && !uses[i].is_default)
+			account_add(t->cfg.account, ACCOUNT_EXCLUDED, uses[i].text, "hit nothing");
+}
+
+/* A file that was written to just before it was looked at can be written to
+ * again without a trace in its times.  So those few are looked at once more when
+ * the clock has moved on.
+ */
+static int calm(struct tree *t, bool *calm_now, struct err *err)
+{
+	const struct timespec pause = { .tv_nsec = CALM_NS };
+
+	*calm_now = true;
+	for (uint32_t i = 0; i < t->model.node_count; i++) {
+		struct stat now;
+		int fd;
+
+		if (!(t->model.nodes[i].reader_flags & WALK_RACY) || !t->model.nodes[i].names)
+			continue;
+		if (*calm_now)
+			nanosleep(&pause, NULL);
+		*calm_now = false;
+		fd = reach_file(t->reach, i, &now);
+		if (fd < 0)
+			continue; /* whoever reads it will see */
+		if (walk_again(&t->walk, &t->model, i, fd, err) < 0) {
+			close(fd);
+			return -1;
+		}
+		close(fd);
+	}
+	return interrupt_check(err);
+}
+
+static int calm_down(struct tree *t, struct err *err)
+{
+	bool calm_now = false;
+
+	for (unsigned round = 0; round < CALM_ROUNDS && !calm_now; round++)
+		if (calm(t, &calm_now, err) < 0)
+			return -1;
+	return 0;
+}
+
 int tree_look(struct tree *t, struct err *err)
 {
 	if (open_root(t, err) < 0 || read_mounts(t, err) < 0 || read_excludes(t, err) < 0 ||
@@ -115,6 +174,7 @@ int tree_look(struct tree *t, struct err *err)
 		return -1;
 	if (!t->cfg.allow_idle_excludes && excludes_check_hits(t->excludes, err) < 0)
 		return -1;
+	tell_idle_excludes(t);
 	t->reach = reach_new(&t->model, t->root_fd, err);
-	return t->reach ? 0 : -1;
+	return t->reach ? calm_down(t, err) : -1;
 }

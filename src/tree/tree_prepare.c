@@ -61,6 +61,19 @@ static const char *subvolume_of(const struct tree *t)
 /* Files that were made here have no SELinux label, and a policy that is enforced
  * would not let them be used.
  */
+static bool selinux_is_on(const char *config)
+{
+	const char *line = config;
+
+	for (; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+		line += strspn(line, " \t");
+		if (strncmp(line, "SELINUX=enforcing", 17) == 0 ||
+		    strncmp(line, "SELINUX=permissive", 18) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int relabel_if_needed(struct tree *t, struct err *err)
 {
 	bool missing;
@@ -70,13 +83,12 @@ static int relabel_if_needed(struct tree *t, struct err *err)
 
 	if (!config)
 		return missing ? 0 : -1;
-	if (!strstr(config, "\nSELINUX=enforcing") && !strstr(config, "\nSELINUX=permissive") &&
-	    strncmp(config, "SELINUX=", 8) != 0)
+	if (!selinux_is_on(config))
 		return 0;
 	for (uint32_t i = 0; i < t->model.node_count; i++)
 		if (t->model.nodes[i].names || i == MODEL_ROOT)
 			labelled[model_has_xattr(&t->model, i, "security.selinux")] = true;
-	if (!labelled[true] || !labelled[false] || edit_exists(&t->edit, ".autorelabel"))
+	if (!labelled[false] || edit_exists(&t->edit, ".autorelabel"))
 		return 0;
 	return edit_create(&t->edit, ".autorelabel", "", 0, 0600,
 			   "some files have no SELinux label: they get theirs at the first boot",

@@ -119,7 +119,7 @@ static void read_flags(struct attributes *a, int fd, uint32_t *flags)
 		return;
 	}
 	*flags = (uint32_t)value & FLAGS_CARRIED;
-	for (size_t i = 0; i < sizeof missed / sizeof missed[0]; i++)
+	for (size_t i = 0; i < sizeof missed / sizeof *missed; i++)
 		if ((uint32_t)value & missed[i].flag)
 			a->lost(a->ctx, missed[i].which, missed[i].why);
 }

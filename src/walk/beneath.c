@@ -10,8 +10,37 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
-#define OPEN_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+
+/* A lease (Samba, NFS server) is given back within moments as a rule. */
+#define LEASE_TRIES   50
+#define LEASE_WAIT_NS (20 * 1000 * 1000)
+
+/* O_NOATIME is for the owner and root. */
+static int open_once(int dirfd, const char *name, int flags)
+{
+	int fd = openat(dirfd, name, READ_FLAGS | O_NOATIME | flags);
+
+	return fd < 0 && errno == EPERM ? openat(dirfd, name, READ_FLAGS | flags) : fd;
+}
+
+int quiet_open(int dirfd, const char *name, int flags)
+{
+	const struct timespec wait = { .tv_nsec = LEASE_WAIT_NS };
+	int fd = open_once(dirfd, name, flags);
+
+	for (int i = 0; fd < 0 && errno == EWOULDBLOCK && i < LEASE_TRIES; i++) {
+		nanosleep(&wait, NULL);
+		fd = open_once(dirfd, name, flags);
+	}
+	return fd;
+}
+
+/* --- paths --------------------------------------------------------------------- */
+
+#define OPEN_FLAGS (READ_FLAGS | O_DIRECTORY)
 #define PASS_FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
 
 /* One component, or with openat2 a whole path without ".." in it. */

@@ -21,11 +21,6 @@ struct run {
 	uint64_t start, end;
 };
 
-static uint64_t blocks_of(uint64_t bytes)
-{
-	return bytes / MODEL_BLOCK + (bytes % MODEL_BLOCK != 0);
-}
-
 /* The next data at or behind *pos, outward to whole blocks.  1, 0 when there is
  * none, -1 when the filesystem cannot tell.
  */
@@ -42,7 +37,7 @@ static int next_run(int fd, uint64_t size, uint64_t *pos, struct run *out)
 	if (hole <= data || (uint64_t)data < *pos)
 		return -1;
 	*pos = MIN((uint64_t)hole, size);
-	*out = (struct run){ (uint64_t)data / MODEL_BLOCK, blocks_of(*pos) };
+	*out = (struct run){ (uint64_t)data / MODEL_BLOCK, div_up(*pos, MODEL_BLOCK) };
 	return 1;
 }
 
@@ -85,7 +80,7 @@ static int add_runs(struct model *model, uint32_t node, int fd, enum model_data 
 		last = next;
 	}
 	*data = MODEL_SPARSE;
-	if (more < 0 || (last.start == 0 && last.end == blocks_of(size)))
+	if (more < 0 || (last.start == 0 && last.end == div_up(size, MODEL_BLOCK)))
 		*data = MODEL_DENSE;
 	else if (last.end == 0)
 		*data = MODEL_HOLES;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walk/listing.h"
 
+#include "base/array.h"
+#include "base/str.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdalign.h>
@@ -15,15 +18,8 @@ static int add_name(struct listing *l, const char *name)
 {
 	size_t size = strlen(name) + 1;
 
-	if (l->text_len + size > l->text_cap) {
-		size_t cap = (l->text_cap + size) * 2;
-		char *text = realloc(l->text, cap);
-
-		if (!text)
-			return -1;
-		l->text = text;
-		l->text_cap = cap;
-	}
+	if (!array_room(l->text, l->text_cap, l->text_len + size))
+		return -1;
 	memcpy(l->text + l->text_len, name, size);
 	l->text_len += size;
 	l->count++;
@@ -35,7 +31,7 @@ static int add_batch(struct listing *l, const char *batch, size_t len)
 	for (size_t at = 0; at < len;) {
 		const struct dirent64 *d = (const void *)(batch + at);
 
-		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
+		if (!str_equal(d->d_name, ".") && !str_equal(d->d_name, "..") &&
 		    add_name(l, d->d_name) < 0)
 			return -1;
 		at += d->d_reclen;
@@ -59,14 +55,8 @@ static int point(struct listing *l)
 {
 	char *name = l->text;
 
-	if (l->count > l->names_cap) {
-		char **names = reallocarray(l->names, l->count, sizeof *names);
-
-		if (!names)
-			return -1;
-		l->names = names;
-		l->names_cap = l->count;
-	}
+	if (l->count && !array_room(l->names, l->names_cap, l->count))
+		return -1;
 	for (size_t i = 0; i < l->count; i++, name += strlen(name) + 1)
 		l->names[i] = name;
 	return 0;

@@ -4,16 +4,13 @@
 #include "base/cleanup.h"
 #include "base/interrupt.h"
 #include "ext4/model.h"
+#include "walk/beneath.h"
 #include "walk/listing.h"
-#include "walk/quiet.h"
 #include "walk/reach.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-
-#define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)
 
 /* A model of the directories alone, because reach opens those of any depth with
  * few descriptors.  Its nodes are the list of what is still to be looked into.
@@ -30,7 +27,7 @@ static int add_directory(struct measure *m, uint32_t parent, const char *name,
 {
 	const struct model_node node = {
 		.mode = S_IFDIR,
-		.found_dev = makedev(st->stx_dev_major, st->stx_dev_minor),
+		.found_dev = statx_dev(st),
 		.found_ino = st->stx_ino,
 	};
 	uint32_t id = model_add(&m->model, &node, err);
@@ -53,7 +50,7 @@ static int measure_one(struct measure *m, uint32_t dir, int fd, const struct sta
 	struct statx st;
 
 	if (strchr(name, '/') ||
-	    statx(fd, name, STAT_FLAGS, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0 ||
+	    statx(fd, name, LOOK_FLAGS, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0 ||
 	    is_elsewhere(dir_st, &st))
 		return 0;
 	m->bytes += st.stx_blocks * 512;

@@ -64,10 +64,10 @@ static bool is_whole(const struct mount *mount)
 }
 
 /* Where in the tree its content is already; a new string, "" for nowhere. */
-static char *find_original(const struct mounts *m, const struct entry *e)
+static char *find_original(const struct mounts *m, const struct mount_entry *e)
 {
 	for (size_t i = 0; i < m->followed_count; i++) {
-		const struct entry *other = m->followed[i];
+		const struct mount_entry *other = m->followed[i];
 		const char *below = path_below(other->shown, e->mount.fs_root);
 
 		if (!below || !is_same_disk(&other->mount, &e->mount) ||
@@ -79,7 +79,7 @@ static char *find_original(const struct mounts *m, const struct entry *e)
 	return strdup("");
 }
 
-static bool is_disk_followed(const struct mounts *m, const struct entry *e)
+static bool is_disk_followed(const struct mounts *m, const struct mount_entry *e)
 {
 	for (size_t i = 0; i < m->followed_count; i++)
 		if (is_same_disk(&m->followed[i]->mount, &e->mount))
@@ -88,7 +88,7 @@ static bool is_disk_followed(const struct mounts *m, const struct entry *e)
 }
 
 /* Why it is no part of the system, as a new string: "" when it is. */
-static char *reason_to_skip(const struct mounts *m, const struct entry *e)
+static char *reason_to_skip(const struct mounts *m, const struct mount_entry *e)
 {
 	const struct mount *mount = &e->mount;
 	autofree char *original = find_original(m, e);
@@ -106,20 +106,20 @@ static char *reason_to_skip(const struct mounts *m, const struct entry *e)
 	return strdup("");
 }
 
-static bool is_esp(const struct mounts *m, const struct entry *e)
+static bool is_esp(const struct mounts *m, const struct mount_entry *e)
 {
 	return !m->has_esp && str_equal(e->mount.fstype, "vfat") && is_whole(&e->mount) &&
 	       is_one_of(e->mount.point, esp_places, sizeof esp_places / sizeof *esp_places);
 }
 
 /* A part of a filesystem at /boot, or a subvolume of the root's, is no partition. */
-static bool is_boot(const struct mounts *m, const struct entry *e)
+static bool is_boot(const struct mounts *m, const struct mount_entry *e)
 {
 	return str_equal(e->mount.point, "boot") && !str_equal(e->mount.fstype, "vfat") &&
 	       is_whole(&e->mount) && !is_disk_followed(m, e);
 }
 
-static int skip(struct entry *e, char *why, struct err *err)
+static int skip(struct mount_entry *e, char *why, struct err *err)
 {
 	if (!why)
 		return err_nomem(err);
@@ -129,7 +129,7 @@ static int skip(struct entry *e, char *why, struct err *err)
 }
 
 /* By the table; what was asked for besides comes on top. */
-static int classify(struct mounts *m, struct entry *e, struct err *err)
+static int classify(struct mounts *m, struct mount_entry *e, struct err *err)
 {
 	autofree char *why = reason_to_skip(m, e);
 
@@ -152,7 +152,7 @@ static int classify(struct mounts *m, struct entry *e, struct err *err)
 	return 0;
 }
 
-static int check_boot(const struct entry *e, struct err *err)
+static int check_boot(const struct mount_entry *e, struct err *err)
 {
 	if (e->mount.role != MOUNT_SKIP || !str_equal(e->mount.point, "boot"))
 		return 0;
@@ -162,7 +162,7 @@ static int check_boot(const struct entry *e, struct err *err)
 		       e->why);
 }
 
-static int choose_role(struct mounts *m, struct entry *e, struct err *err)
+static int choose_role(struct mounts *m, struct mount_entry *e, struct err *err)
 {
 	e->is_nested = e->above->mount.role == MOUNT_SKIP;
 	e->shown = strdup(e->mount.fs_root);
@@ -182,7 +182,7 @@ int mounts_choose_roles(struct mounts *m, struct err *err)
 {
 	m->followed[m->followed_count++] = &m->entries[0];
 	for (size_t i = 1; i < m->count; i++) {
-		struct entry *e = &m->entries[i];
+		struct mount_entry *e = &m->entries[i];
 
 		if (choose_role(m, e, err) < 0)
 			return -1;

@@ -20,25 +20,17 @@ void mountinfo_free(struct mountinfo *info)
 	*info = (struct mountinfo){ 0 };
 }
 
-static bool is_octal(const char *s)
-{
-	return s[0] >= '0' && s[0] <= '3' && s[1] >= '0' && s[1] <= '7' && s[2] >= '0' &&
-	       s[2] <= '7';
-}
-
 int mountinfo_unescape(char *s)
 {
 	char *to = s;
 
 	while (*s) {
-		if (s[0] == '\\' && is_octal(s + 1)) {
-			*to = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
-			if (!*to++)
-				return -1;
-			s += 4;
-		} else {
-			*to++ = *s++;
-		}
+		int byte = *s == '\\' ? str_octal_byte(s + 1) : -1;
+
+		if (byte == 0)
+			return -1;
+		*to++ = byte < 0 ? *s : (char)byte;
+		s += byte < 0 ? 1 : 4;
 	}
 	*to = '\0';
 	return 0;

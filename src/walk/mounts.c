@@ -47,7 +47,7 @@ static int compare_paths(const char *a, const char *b)
 /* Entries of the same path stay in the table's order, which is that of their strings. */
 static int compare_entries(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
+	const struct mount_entry *x = a, *y = b;
 	int order = compare_paths(x->mount.point, y->mount.point);
 
 	if (order)
@@ -57,14 +57,15 @@ static int compare_entries(const void *a, const void *b)
 
 static int compare_ids(const void *a, const void *b)
 {
-	const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;
+	const struct mount_entry *x = *(struct mount_entry *const *)a,
+				 *y = *(struct mount_entry *const *)b;
 
 	return x->mount.id < y->mount.id ? -1 : x->mount.id > y->mount.id;
 }
 
-static struct entry entry_of(const struct mountinfo_line *line, char *point)
+static struct mount_entry entry_of(const struct mountinfo_line *line, char *point)
 {
-	return (struct entry){
+	return (struct mount_entry){
 		.mount = { .id = line->id,
 			   .major = line->major,
 			   .minor = line->minor,
@@ -117,14 +118,15 @@ static void add_below(struct mounts *m)
 /* Of the entries [i, end) with one point: the one on top, starting on above; NULL
  * when all of them are mounted on what is hidden itself.
  */
-static struct entry *top_of(struct mounts *m, size_t i, size_t end, const struct entry *above)
+static struct mount_entry *top_of(struct mounts *m, size_t i, size_t end,
+				  const struct mount_entry *above)
 {
-	struct entry *top = NULL, *before;
+	struct mount_entry *top = NULL, *before;
 
 	for (size_t passes = i; passes < end; passes++) {
 		before = top;
 		for (size_t k = i; k < end; k++) {
-			struct entry *e = &m->entries[k];
+			struct mount_entry *e = &m->entries[k];
 
 			if (e->parent == (top ? top->mount.id : above->mount.id) ||
 			    (top && e > top && e->parent == top->parent))
@@ -145,7 +147,7 @@ static size_t end_of_point(const struct mounts *m, size_t i)
 	return end;
 }
 
-static struct entry *entry_above(struct entry *last, const char *point)
+static struct mount_entry *entry_above(struct mount_entry *last, const char *point)
 {
 	while (last->above && !path_below(last->mount.point, point))
 		last = last->above;
@@ -155,11 +157,11 @@ static struct entry *entry_above(struct entry *last, const char *point)
 /* Drop what something else is mounted over: nothing of it can be reached. */
 static void drop_hidden(struct mounts *m)
 {
-	struct entry *last = &m->entries[0];
+	struct mount_entry *last = &m->entries[0];
 	size_t kept = 1, end;
 
 	for (size_t i = 1; i < m->count; i = end) {
-		struct entry *above = entry_above(last, m->entries[i].mount.point), *top;
+		struct mount_entry *above = entry_above(last, m->entries[i].mount.point), *top;
 
 		end = end_of_point(m, i);
 		top = top_of(m, i, end, above);
@@ -172,7 +174,7 @@ static void drop_hidden(struct mounts *m)
 	m->count = kept;
 }
 
-static struct entry *find_point(const struct mounts *m, const char *point)
+static struct mount_entry *find_point(const struct mounts *m, const char *point)
 {
 	for (size_t i = 1; point && i < m->count; i++)
 		if (str_equal(m->entries[i].mount.point, point))
@@ -183,7 +185,7 @@ static struct entry *find_point(const struct mounts *m, const char *point)
 static int include(struct mounts *m, const char *text, struct err *err)
 {
 	autolocation struct location l = { 0 };
-	struct entry *seen, *relative;
+	struct mount_entry *seen, *relative;
 
 	if (locate(m->cfg->source, text, &l, err) < 0)
 		return -1;
@@ -212,9 +214,9 @@ static int include_all(struct mounts *m, struct err *err)
 
 static int make_lists(struct mounts *m, struct err *err)
 {
-	m->by_id = calloc(m->count, sizeof(struct entry *));
-	m->listed = calloc(m->count, sizeof(struct entry *));
-	m->followed = calloc(m->count, sizeof(struct entry *));
+	m->by_id = calloc(m->count, sizeof(struct mount_entry *));
+	m->listed = calloc(m->count, sizeof(struct mount_entry *));
+	m->followed = calloc(m->count, sizeof(struct mount_entry *));
 	return m->by_id && m->listed && m->followed ? 0 : err_nomem(err);
 }
 
@@ -225,7 +227,7 @@ static void fill_lists(struct mounts *m)
 		if (!m->entries[i].is_nested)
 			m->listed[m->listed_count++] = &m->entries[i];
 	}
-	qsort(m->by_id, m->count, sizeof(struct entry *), compare_ids);
+	qsort(m->by_id, m->count, sizeof(struct mount_entry *), compare_ids);
 }
 
 static int fill(struct mounts *m, struct err *err)
@@ -262,8 +264,9 @@ struct mounts *mounts_read(const struct mounts_config *cfg, struct err *err)
 
 const struct mount *mounts_find(const struct mounts *m, uint64_t id)
 {
-	const struct entry key = { .mount = { .id = id } }, *wanted = &key;
-	struct entry **found = bsearch(&wanted, m->by_id, m->count, sizeof *m->by_id, compare_ids);
+	const struct mount_entry key = { .mount = { .id = id } }, *wanted = &key;
+	struct mount_entry **found =
+		bsearch(&wanted, m->by_id, m->count, sizeof *m->by_id, compare_ids);
 
 	return found ? &(*found)->mount : NULL;
 }

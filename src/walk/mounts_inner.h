@@ -8,11 +8,11 @@
 /* What mounts.c (which mounts there are) and mount_roles.c (what becomes of them)
  * share; for nobody else.
  */
-struct entry {
+struct mount_entry {
 	struct mount mount;
 	uint64_t parent;
-	struct entry *above; /* the one that its mount point lies in; NULL for the source's */
-	char *shown;	     /* what of its filesystem is in the tree: "/", "/srv/tree" */
+	struct mount_entry *above; /* the one that its mount point lies in; NULL for the source's */
+	char *shown;		   /* what of its filesystem is in the tree: "/", "/srv/tree" */
 	char *why;
 	bool is_included, is_nested; /* nested: below one that is skipped */
 };
@@ -20,12 +20,12 @@ struct entry {
 /* Entries: the source's own, then those that can be reached, in path order. */
 struct mounts {
 	struct mountinfo info; /* has their strings */
-	struct entry *entries;
+	struct mount_entry *entries;
 	size_t count;
-	struct entry **by_id;
-	struct entry **listed; /* without those that are nested */
+	struct mount_entry **by_id;
+	struct mount_entry **listed; /* without those that are nested */
 	size_t listed_count;
-	struct entry **followed; /* all but those that are skipped, so far */
+	struct mount_entry **followed; /* all but those that are skipped, so far */
 	size_t followed_count;
 	const struct mounts_config *cfg; /* while reading */
 	bool has_esp;

@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "walk/beneath.h"
-#include "walk/quiet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #define SLOTS 48
+
 /* A directory that is open; node MODEL_NONE: an empty slot. */
 struct slot {
 	uint32_t node;
@@ -95,16 +95,19 @@ static void slot_pin(struct reach *r, struct slot *s)
 	s->used = ++r->clock;
 }
 
+/* Leaves errno alone. */
 static void held_end(struct reach *r, struct held *h)
 {
-	if (!h->slot) {
-		if (h->fd >= 0)
-			close(h->fd);
-		return;
+	int saved = errno;
+
+	if (h->slot) {
+		pthread_mutex_lock(&r->lock);
+		h->slot->pins--;
+		pthread_mutex_unlock(&r->lock);
+	} else if (h->fd >= 0) {
+		close(h->fd);
 	}
-	pthread_mutex_lock(&r->lock);
-	h->slot->pins--;
-	pthread_mutex_unlock(&r->lock);
+	errno = saved;
 }
 
 /* Keep fd open for later; what it replaces is closed. */
@@ -235,7 +238,7 @@ static bool was_found(const struct reach *r, uint32_t node)
 int reach_directory(struct reach *r, uint32_t node)
 {
 	struct held h;
-	int fd, saved;
+	int fd;
 
 	if (!was_found(r, node)) {
 		errno = ENOENT;
@@ -244,9 +247,7 @@ int reach_directory(struct reach *r, uint32_t node)
 	if (hold(r, node, &h))
 		return -1;
 	fd = fcntl(h.fd, F_DUPFD_CLOEXEC, 0);
-	saved = errno;
 	held_end(r, &h);
-	errno = saved;
 	return fd;
 }
 
@@ -283,7 +284,7 @@ static int open_same(const struct model_node *n, int dirfd, const char *name, st
 static int open_named(struct reach *r, uint32_t node, uint32_t dir, uint32_t name, struct stat *now)
 {
 	struct held h;
-	int fd, saved;
+	int fd;
 
 	if (!was_found(r, dir) || hold(r, dir, &h)) {
 		if (!was_found(r, dir) || errno == ESTALE)
@@ -291,9 +292,7 @@ static int open_named(struct reach *r, uint32_t node, uint32_t dir, uint32_t nam
 		return -1;
 	}
 	fd = open_same(&r->model->nodes[node], h.fd, model_string(r->model, name), now);
-	saved = errno;
 	held_end(r, &h);
-	errno = saved;
 	return fd;
 }
 
@@ -343,7 +342,7 @@ int reach_stat(struct reach *r, uint32_t node, struct stat *now)
 	const struct model_node *n = &r->model->nodes[node];
 	const char *name = model_string(r->model, n->name);
 	struct held h;
-	int ret, saved;
+	int ret;
 
 	if (!was_found(r, node)) {
 		errno = ENOENT;
@@ -352,8 +351,20 @@ int reach_stat(struct reach *r, uint32_t node, struct stat *now)
 	if (hold(r, *name ? n->parent : node, &h))
 		return -1;
 	ret = *name ? fstatat(h.fd, name, now, AT_SYMLINK_NOFOLLOW) : fstat(h.fd, now);
-	saved = errno;
 	held_end(r, &h);
-	errno = saved;
 	return ret;
+}
+
+bool reach_is_unchanged(const struct model_node *node, const struct stat *now)
+{
+	return now->st_ino == node->found_ino && now->st_dev == node->found_dev &&
+	       (uint64_t)now->st_size == node->size && now->st_mtim.tv_sec == node->mtime_sec &&
+	       (uint32_t)now->st_mtim.tv_nsec == node->mtime_nsec &&
+	       now->st_ctim.tv_sec == node->found_ctime_sec &&
+	       (uint32_t)now->st_ctim.tv_nsec == node->found_ctime_nsec;
+}
+
+bool reach_is_gone(int error)
+{
+	return error == ENOENT || error == ESTALE || error == ELOOP || error == ENOTDIR;
 }

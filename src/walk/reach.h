@@ -4,6 +4,7 @@
 
 #include "ext4/model.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Opens what a model's nodes were found as, below the source's descriptor and
@@ -35,6 +36,12 @@ int reach_directory(struct reach *r, uint32_t node);
  * directory is no longer the one that was walked.
  */
 int reach_file(struct reach *r, uint32_t node, struct stat *now);
+
+/* Is the file still as the walk found it: inode, size, times? */
+bool reach_is_unchanged(const struct model_node *node, const struct stat *now);
+
+/* Does errno say that something else, or nothing, stands in its place? */
+bool reach_is_gone(int error);
 
 /* As lstat of its first name; -1 with errno, as reach_directory and lstat. */
 int reach_stat(struct reach *r, uint32_t node, struct stat *now);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walk/walk_inner.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/interrupt.h"
-#include "walk/holes.h"
-#include "walk/quiet.h"
+#include "walk/beneath.h"
 #include "walk/reach.h"
 
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STAT_FLAGS  (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)
 #define STAT_WANTED (STATX_BASIC_STATS | STATX_MNT_ID)
 
 /* Entries between two looks at the signals. */
@@ -36,15 +35,8 @@ static int tick(struct walker *w, struct err *err)
 
 int walker_push(struct walker *w, const struct place *place, struct err *err)
 {
-	if (w->place_count == w->place_cap) {
-		size_t cap = w->place_cap ? w->place_cap * 2 : 256;
-		struct place *places = reallocarray(w->places, cap, sizeof *places);
-
-		if (!places)
-			return err_nomem(err);
-		w->places = places;
-		w->place_cap = cap;
-	}
+	if (!array_room(w->places, w->place_cap, w->place_count + 1))
+		return err_nomem(err);
 	w->places[w->place_count++] = *place;
 	return 0;
 }
@@ -82,9 +74,9 @@ static int look(struct walker *w, const char *name, struct err *err)
 	if (strchr(name, '/') || strlen(name) > NAME_LEN_MAX)
 		return walker_unreadable(w, walker_path(w, name), ENAMETOOLONG, err);
 	for (int i = 0; ret == 1 && i < LOOKS_MAX; i++) {
-		if (statx(w->fd, name, STAT_FLAGS, STAT_WANTED, &e.st) == 0)
+		if (statx(w->fd, name, LOOK_FLAGS, STAT_WANTED, &e.st) == 0)
 			ret = add_found(w, &e, err);
-		else if (walker_is_gone(errno))
+		else if (reach_is_gone(errno))
 			ret = vanished(w, walker_path(w, name));
 		else
 			ret = walker_unreadable(w, walker_path(w, name), errno, err);
@@ -131,7 +123,7 @@ static int directory_failed(struct walker *w, uint32_t node, int error, struct e
 		errno = error;
 		return err_errno(err, ERR_FAILED, "cannot read %s", path);
 	}
-	if (walker_is_gone(error)) {
+	if (reach_is_gone(error)) {
 		forget(w, node);
 		return vanished(w, path);
 	}
@@ -181,7 +173,7 @@ static int list_directory(struct walker *w, const struct place *place, struct er
 	if (fd < 0) {
 		int error = errno;
 
-		if (!walker_is_gone(error) && keep_closed(w, place->node, err) < 0)
+		if (!reach_is_gone(error) && keep_closed(w, place->node, err) < 0)
 			return -1;
 		return directory_failed(w, place->node, error, err);
 	}

@@ -4,17 +4,20 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "walk/beneath.h"
 #include "walk/mounts.h"
 
 #include <fcntl.h>
+#include <linux/btrfs_tree.h>
 #include <linux/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define STAT_FLAGS (AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)
-
-/* The root of a btrfs subvolume: another device, and no mount. */
-#define SUBVOLUME_INO 256
+bool entry_is_subvolume(const struct walker *w, const struct entry *e)
+{
+	return entry_is_dir(e) && e->st.stx_ino == BTRFS_FIRST_FREE_OBJECTID &&
+	       statx_dev(&e->st) != w->model->nodes[w->at.node].found_dev;
+}
 
 static bool has_mount_id(const struct entry *e)
 {
@@ -29,7 +32,7 @@ bool border_is_here(const struct walker *w, const struct entry *e)
 	if (has_mount_id(e))
 		return e->st.stx_mnt_id != w->at.mount_id;
 	return statx_dev(&e->st) != w->model->nodes[w->at.node].found_dev &&
-	       !(entry_is_dir(e) && e->st.stx_ino == SUBVOLUME_INO);
+	       !entry_is_subvolume(w, e);
 }
 
 /* The last one hides those before it. */
@@ -65,7 +68,7 @@ uint32_t border_add_underneath(struct walker *w, const struct entry *e, struct e
 	autoclose int bare = open_without_mounts(w->fd);
 	struct statx st;
 
-	if (bare >= 0 && statx(bare, e->name, STAT_FLAGS, STATX_BASIC_STATS, &st) == 0)
+	if (bare >= 0 && statx(bare, e->name, LOOK_FLAGS, STATX_BASIC_STATS, &st) == 0)
 		return entry_add_empty(w, e->name, bare, &st, err);
 	st = e->st;
 	if (!entry_is_dir(e))

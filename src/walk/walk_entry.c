@@ -4,14 +4,14 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/size.h"
+#include "walk/beneath.h"
 #include "walk/holes.h"
-#include "walk/quiet.h"
+#include "walk/reach.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,11 +22,6 @@
  */
 #define TICK_MS	       50
 #define COARSE_TICK_MS 2000
-
-uint64_t statx_dev(const struct statx *st)
-{
-	return makedev(st->stx_dev_major, st->stx_dev_minor);
-}
 
 static int64_t ms_between(const struct timespec *now, const struct statx_timestamp *t)
 {
@@ -88,7 +83,7 @@ static void count_node(struct walk_totals *t, const struct model_node *n)
 		{ S_IFSOCK, &t->sockets },
 	};
 
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if ((n->mode & S_IFMT) == kinds[i].type)
 			++*kinds[i].count;
 	if (S_ISREG(n->mode))
@@ -174,7 +169,7 @@ static int add_symlink(struct walker *w, const struct entry *e, struct err *err)
 
 	if (len < 0 && errno == EINVAL)
 		return LOOK_AGAIN;
-	if (len < 0 && walker_is_gone(errno)) {
+	if (len < 0 && reach_is_gone(errno)) {
 		account_add(w->cfg->account, ACCOUNT_VANISHED, walker_path(w, e->name),
 			    "gone before it could be read");
 		return 0;
@@ -215,7 +210,7 @@ static int add_file(struct walker *w, const struct entry *e, struct err *err)
 	autoclose int fd = quiet_open(w->fd, e->name, 0);
 	struct stat st;
 
-	if (fd < 0 && walker_is_gone(errno))
+	if (fd < 0 && reach_is_gone(errno))
 		return LOOK_AGAIN;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return walker_unreadable(w, walker_path(w, e->name), errno, err);
@@ -238,7 +233,7 @@ int entry_add(struct walker *w, const struct entry *e, struct err *err)
 
 	if (known)
 		return known < 0 ? -1 : 0;
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if ((e->st.stx_mode & S_IFMT) == kinds[i].type)
 			return kinds[i].add(w, e, err);
 	return walker_unreadable(w, walker_path(w, e->name), ENOTSUP, err);
@@ -272,4 +267,57 @@ uint32_t entry_add_empty(struct walker *w, const char *name, int dirfd, const st
 		return MODEL_NONE;
 	}
 	return add_node(w, name, &node, err);
+}
+
+/* --- once more, for the settle pass --------------------------------------------- */
+
+struct again {
+	struct account *account;
+	const char *path;
+};
+
+static void note_lost(void *ctx, const char *which, const char *why)
+{
+	const struct again *again = ctx;
+
+	account_add(again->account, ACCOUNT_ATTRIBUTE, again->path, "%s: %s", which, why);
+}
+
+/* What the model knows besides what stat says stays. */
+static void renew(struct model_node *n, const struct statx *st)
+{
+	struct model_node fresh = entry_node(st);
+
+	fresh.parent = n->parent;
+	fresh.name = n->name;
+	fresh.names = n->names;
+	fresh.ino = n->ino;
+	fresh.content = n->content;
+	*n = fresh;
+}
+
+int walk_again(const struct walk_config *cfg, struct model *model, uint32_t node, int fd,
+	       struct err *err)
+{
+	autofree char *path = model_path(model, node);
+	struct again again = { cfg->account, path };
+	struct attributes attributes = { .lost = note_lost, .ctx = &again };
+	struct statx st;
+	uint32_t xattrs, flags;
+	int ret;
+
+	if (!path)
+		return err_nomem(err);
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0)
+		return err_errno(err, ERR_FAILED, "cannot look at %s again", path);
+	if (!S_ISREG(st.stx_mode))
+		return err_set(err, ERR_FAILED, "%s is no regular file any more", path);
+	ret = attributes_read(&attributes, fd, model, &xattrs, &flags, err);
+	attributes_free(&attributes);
+	if (ret < 0)
+		return -1;
+	renew(&model->nodes[node], &st);
+	model->nodes[node].xattrs = xattrs;
+	model->nodes[node].flags = flags;
+	return holes_find(model, node, fd, st.stx_blocks * 512, err);
 }

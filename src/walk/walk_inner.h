@@ -13,7 +13,7 @@
 
 /* What the parts of the walk share.  walk.c goes through directories, walk_entry.c
  * enters what is found there, walk_omit.c says what is left out, walk_border.c what
- * becomes of mounts, walk_notes.c tells the account; walk_again.c is for the settle pass.
+ * becomes of mounts, walk_notes.c tells the account.
  */
 
 /* A directory whose entries are to be looked at. */
@@ -66,8 +66,6 @@ static inline bool entry_is_dir(const struct entry *e)
 	return S_ISDIR(e->st.stx_mode);
 }
 
-uint64_t statx_dev(const struct statx *st);
-
 /* --- walk_notes.c --- */
 
 /* "/a/b" of the entry, good until the next call; "?" without memory. */
@@ -77,9 +75,6 @@ const char *walker_path(struct walker *w, const char *name);
  * own lack of descriptors or memory is an error at once.
  */
 int walker_unreadable(struct walker *w, const char *path, int error, struct err *err);
-
-/* Is it gone, or something else by now? */
-bool walker_is_gone(int error);
 
 /* For struct attributes. */
 void walker_lost(void *ctx, const char *which, const char *why);
@@ -95,6 +90,9 @@ enum omit { OMIT_NOT, OMIT_ALL, OMIT_CONTENT };
 int omit_ask(struct walker *w, const struct entry *e, enum omit *out, struct err *err);
 
 /* --- walk_border.c --- */
+
+/* The root of a btrfs subvolume: another device, but no mount. */
+bool entry_is_subvolume(const struct walker *w, const struct entry *e);
 
 bool border_is_here(const struct walker *w, const struct entry *e);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walk/walk_inner.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 
@@ -8,27 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool make_room(struct walker *w, size_t size)
-{
-	char *path;
-
-	if (size <= w->path_cap)
-		return true;
-	path = realloc(w->path, size * 2);
-	if (!path)
-		return false;
-	w->path = path;
-	w->path_cap = size * 2;
-	return true;
-}
-
 /* With a slash at its end. */
 static bool make_dir_path(struct walker *w)
 {
 	autofree char *dir = model_path(w->model, w->at.node);
 	size_t len = dir ? strlen(dir) : 0;
 
-	if (!dir || !make_room(w, len + 2))
+	if (!dir || !array_room(w->path, w->path_cap, len + 2))
 		return false;
 	memcpy(w->path, dir, len);
 	if (dir[len - 1] != '/')
@@ -41,15 +28,11 @@ const char *walker_path(struct walker *w, const char *name)
 {
 	size_t size = strlen(name) + 1;
 
-	if ((!w->dir_len && !make_dir_path(w)) || !make_room(w, w->dir_len + size))
+	if ((!w->dir_len && !make_dir_path(w)) ||
+	    !array_room(w->path, w->path_cap, w->dir_len + size))
 		return "?";
 	memcpy(w->path + w->dir_len, name, size);
 	return w->path;
-}
-
-bool walker_is_gone(int error)
-{
-	return error == ENOENT || error == ESTALE || error == ELOOP || error == ENOTDIR;
 }
 
 int walker_unreadable(struct walker *w, const char *path, int error, struct err *err)

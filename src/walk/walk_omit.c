@@ -2,17 +2,14 @@
 #include "walk/walk_inner.h"
 
 #include "base/cleanup.h"
+#include "walk/beneath.h"
 #include "walk/exclude.h"
 #include "walk/measure.h"
-#include "walk/quiet.h"
 
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <string.h>
 #include <sys/ioctl.h>
-
-/* The inode of every subvolume's root (linux/btrfs_tree.h). */
-#define SUBVOLUME_INO 256
 
 static const struct walk_own *find_own(const struct walk_config *cfg, const struct statx *st)
 {
@@ -72,8 +69,7 @@ static bool is_snapshot(const struct walker *w, const struct entry *e)
 	struct btrfs_ioctl_get_subvol_info_args info = { 0 };
 	autoclose int fd = -1;
 
-	if (!entry_is_dir(e) || e->st.stx_ino != SUBVOLUME_INO ||
-	    statx_dev(&e->st) == w->model->nodes[w->at.node].found_dev || border_is_here(w, e))
+	if (!entry_is_subvolume(w, e) || border_is_here(w, e))
 		return false;
 	fd = quiet_open(w->fd, e->name, O_DIRECTORY);
 	/* Kernels return 1 as well, with the structure filled in. */

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "boot-kit.h"
 #include "system/bls.h"
-#include "system/bootargs.h"
 #include "system/cmdline.h"
+#include "system/grub_text.h"
 #include "system/grubcfg.h"
-#include "system/grubenv.h"
-#include "system/grubscript.h"
 
 /* --- kernel arguments --------------------------------------------------------------- */
 
@@ -554,6 +552,7 @@ static void an_environment_block_that_is_full_is_left_alone(void **state)
 		slice_of("# GRUB Environment Block\nkernelopts=root=/dev/sda1\n"), &c, &out));
 	assert_int_equal(out.len, 0);
 	assert_false(grubenv_rewrite(slice_of("kernelopts=root=/dev/sda1\n"), &c, &out));
+	assert_int_equal(out.len, 0);
 }
 
 static const struct {

@@ -262,7 +262,7 @@ static void the_root_argument_is_that_of_what_boots(void **state)
 
 		tree_start(&t, files);
 		find(&t, false, &boot);
-		root = boot_root_argument(&t.edit, &boot, &missing, &t.err);
+		root = boot_root_argument(&t.edit, &missing, &t.err);
 		assert_same(root, root_arguments[i].root);
 		assert_int_equal(missing, !root_arguments[i].root);
 	}

@@ -78,6 +78,7 @@ static void note_times(struct tree *t)
 		node->found_ctime_sec = st.st_ctim.tv_sec;
 		node->found_ctime_nsec = (uint32_t)st.st_ctim.tv_nsec;
 		node->mtime_sec = st.st_mtim.tv_sec;
+		node->mtime_nsec = (uint32_t)st.st_mtim.tv_nsec;
 	}
 }
 

@@ -3,7 +3,6 @@
  * e2fsck and debugfs are the judges.
  */
 #include "ext4-dir-kit.h"
-#include "ext4/checksum.h"
 #include "ext4/extents.h"
 #include "ext4/inode.h"
 #include "ext4/xattr.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4-kit.h"
-#include "ext4/checksum.h"
 #include "ext4/extents.h"
 #include "ext4/inode.h"
 #include "ext4/xattr.h"

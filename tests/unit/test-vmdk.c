@@ -46,6 +46,18 @@ static void every_extent_of_a_descriptor_is_found(void **state)
 		assert_string_equal(refs.at[i].type, i == 2 ? "ZERO" : types[i]);
 }
 
+/* What QEMU leaves when a descriptor is followed by a shorter one. */
+static void a_descriptor_ends_at_its_first_nul(void **state)
+{
+	static const char text[] = VMDK_HEAD "RW 100 FLAT \"a\" 0\n\0RW 1 FLAT \"old\" 0\n";
+
+	(void)state;
+	memcpy(file, text, sizeof text);
+	assert_int_equal(parse_sized("vmdk", sizeof text - 1), 0);
+	assert_int_equal(refs.len, 1);
+	assert_string_equal(refs.at[0].name, "a");
+}
+
 static void a_vmdk_parent_is_seen_by_number_or_by_name(void **state)
 {
 	(void)state;
@@ -266,6 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_extent_of_a_descriptor_is_found),
+		TEST(a_descriptor_ends_at_its_first_nul),
 		TEST(a_vmdk_parent_is_seen_by_number_or_by_name),
 		TEST(extents_that_make_no_sense_are_refused),
 		TEST(a_vmdk_that_lists_only_itself_names_nothing),

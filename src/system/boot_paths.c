@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "system/bootpath.h"
+#include "system/boot_paths.h"
 
 #include "base/str.h"
 #include "system/cmdline.h"

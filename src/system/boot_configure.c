@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/boot.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -8,9 +9,8 @@
 #include "system/bls.h"
 #include "system/bootfiles.h"
 #include "system/edit.h"
-#include "system/grubenv.h"
+#include "system/grub_text.h"
 #include "system/kernels.h"
-#include "system/menu.h"
 #include "system/names.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct fix {
 	struct text menu;    /* in place of blscfg, or of all of a grub.cfg */
 	struct text grubenv; /* the tree's, as the image has it */
 	struct entry *entries;
-	size_t entry_count;
+	size_t entry_count, entry_cap;
 	enum { FIX_REST, FIX_GRUB_CFG } now;
 };
 
@@ -83,12 +83,11 @@ static struct grubcfg grubcfg_of(const struct fix *f)
 /* "boot/loader/entries/ID.conf" */
 static int keep_entry(struct fix *f, const char *path, const struct text *text, struct err *err)
 {
-	struct entry *grown = reallocarray(f->entries, f->entry_count + 1, sizeof *grown), *entry;
 	const char *name = strrchr(path, '/') + 1;
+	struct entry *entry;
 
-	if (!grown)
+	if (!array_room(f->entries, f->entry_cap, f->entry_count + 1))
 		return err_nomem(err);
-	f->entries = grown;
 	entry = &f->entries[f->entry_count++];
 	*entry = (struct entry){ .id = strndup(name, strlen(name) - strlen(".conf")),
 				 .text = malloc(text->len + 1),
@@ -276,7 +275,7 @@ static int fix_all(struct fix *f, struct err *err)
 {
 	bool missing;
 
-	f->old_root = boot_root_argument(f->edit, f->boot, &missing, err);
+	f->old_root = boot_root_argument(f->edit, &missing, err);
 	if (!f->old_root && !missing)
 		return -1;
 	f->now = FIX_REST;

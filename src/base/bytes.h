@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Numbers as they are on disk, at any address: ext4 is little-endian. */
+/* Little-endian numbers as they are on disk, at any address. */
 static inline void put_le16(void *p, uint16_t n)
 {
 	n = htole16(n);
@@ -19,7 +19,13 @@ static inline void put_le32(void *p, uint32_t n)
 	memcpy(p, &n, sizeof n);
 }
 
-static inline uint16_t le16_at(const void *p)
+static inline void put_le64(void *p, uint64_t n)
+{
+	n = htole64(n);
+	memcpy(p, &n, sizeof n);
+}
+
+static inline uint16_t get_le16(const void *p)
 {
 	uint16_t n;
 
@@ -27,7 +33,7 @@ static inline uint16_t le16_at(const void *p)
 	return le16toh(n);
 }
 
-static inline uint32_t le32_at(const void *p)
+static inline uint32_t get_le32(const void *p)
 {
 	uint32_t n;
 

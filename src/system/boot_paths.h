@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CCSNAP_SYSTEM_BOOTPATH_H
-#define CCSNAP_SYSTEM_BOOTPATH_H
+#ifndef CCSNAP_SYSTEM_BOOT_PATHS_H
+#define CCSNAP_SYSTEM_BOOT_PATHS_H
 
 #include "system/text.h"
 
