@@ -27,9 +27,8 @@ enum {
 
 const struct command commands[] = {
 	{ "create", "[NAME]",
-	  "capture a system, a directory tree or a disk into an image (what happens when no "
-	  "command is named)",
-	  0, 1, CREATE },
+	  "capture a system, a directory tree or a disk into an image (the default)", 0, 1,
+	  CREATE },
 	{ "verify", "IMAGE", "prove that an image is sound and equals its manifest or a disk", 1, 1,
 	  VERIFY },
 	{ "convert", "IN OUT", "pack an existing image anew into another file", 2, 2, CONVERT },

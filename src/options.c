@@ -267,18 +267,6 @@ static int store_key(void *ctx, const char *where, const char *key, const char *
 		       shown);
 }
 
-static int read_if_there(struct parse *p, enum rank rank, const char *path, struct err *err)
-{
-	struct err why = { 0 };
-
-	p->rank = rank;
-	if (config_read(path, store_key, p, &why) == 0 || why.sys_errno == ENOENT ||
-	    why.sys_errno == ENOTDIR)
-		return 0;
-	*err = why;
-	return -1;
-}
-
 static const char *config_named(const struct parse *p)
 {
 	const char *path = NULL;
@@ -287,6 +275,21 @@ static const char *config_named(const struct parse *p)
 		if (p->uses[i].def->offset == offsetof(struct options, config))
 			path = p->uses[i].value;
 	return path && *path ? path : NULL;
+}
+
+static int read_if_there(struct parse *p, enum rank rank, const char *path, struct err *err)
+{
+	struct err why = { 0 };
+
+	p->rank = rank;
+	if (config_read(path, store_key, p, &why) == 0 || why.sys_errno == ENOENT ||
+	    why.sys_errno == ENOTDIR)
+		return 0;
+	/* a HOME that was kept by su or setpriv is somebody else's */
+	if (rank == RANK_USER_FILE && why.sys_errno == EACCES && !config_named(p))
+		return 0;
+	*err = why;
+	return -1;
 }
 
 static int read_files(struct parse *p, struct err *err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "own.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -24,15 +25,8 @@ static int add(struct list *list, const struct stat *st, const char *what, struc
 {
 	if (!S_ISREG(st->st_mode))
 		return 0;
-	if (list->len == list->cap) {
-		size_t cap = list->cap ? list->cap * 2 : 16;
-		struct walk_own *at = reallocarray(list->at, cap, sizeof *at);
-
-		if (!at)
-			return err_nomem(err);
-		list->at = at;
-		list->cap = cap;
-	}
+	if (!array_room(list->at, list->cap, list->len + 1))
+		return err_nomem(err);
 	list->at[list->len++] =
 		(struct walk_own){ .dev = st->st_dev, .ino = st->st_ino, .what = what };
 	return 0;
@@ -55,7 +49,7 @@ static int add_stream(struct list *list, int fd, struct err *err)
 /* --- directories that images go to ----------------------------------------------- */
 
 /* NAME+suffix, where NAME has a manifest. */
-static bool has_manifest(int dirfd, const char *file, const char *suffix)
+static bool has_manifest(int dir, const char *file, const char *suffix)
 {
 	autofree char *manifest = NULL;
 
@@ -63,25 +57,25 @@ static bool has_manifest(int dirfd, const char *file, const char *suffix)
 		return false;
 	manifest = str_format("%.*s%s", (int)(strlen(file) - strlen(suffix)), file,
 			      DEST_MANIFEST_SUFFIX);
-	return manifest && faccessat(dirfd, manifest, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return manifest && faccessat(dir, manifest, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* Whatever else lies beside the images is not ours. */
-static bool is_of_store(int dirfd, const char *file)
+static bool is_of_store(int dir, const char *file)
 {
-	if (has_manifest(dirfd, file, DEST_MANIFEST_SUFFIX) ||
-	    has_manifest(dirfd, file, DEST_REPORT_SUFFIX))
+	if (has_manifest(dir, file, DEST_MANIFEST_SUFFIX) ||
+	    has_manifest(dir, file, DEST_REPORT_SUFFIX))
 		return true;
 	for (const struct image_format *f = image_formats; f->name; f++)
-		if (has_manifest(dirfd, file, f->suffix))
+		if (has_manifest(dir, file, f->suffix))
 			return true;
 	return false;
 }
 
 static int add_directory(struct list *list, const char *path, struct err *err)
 {
-	autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	autodir DIR *dir = fd < 0 ? NULL : fdopendir(dup(fd));
+	autodir DIR *dir = opendir(path);
+	int fd = dir ? dirfd(dir) : -1;
 	struct dirent *entry;
 	struct stat st;
 
@@ -110,7 +104,9 @@ static int add_destination(struct list *list, const char *destination, struct er
 	if (add_path(list, destination, "the image to be replaced", err) < 0 ||
 	    add_directory(list, dir, err) < 0)
 		return -1;
-	return store ? add_directory(list, store + strlen("folder:"), err) : 0;
+	return store && str_starts(store, "folder:")
+		       ? add_directory(list, store + strlen("folder:"), err)
+		       : 0;
 }
 
 int own_list(const struct plan *plan, const char *destination, struct walk_own **own, size_t *count,

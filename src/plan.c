@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "base/err.h"
+#include "base/patience.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "base/uuid.h"
@@ -101,6 +102,8 @@ static int plan_dest(struct plan *plan, const struct options *opt, const char *f
 		plan->where = strdup(opt->to);
 	else
 		plan->where = dest_default();
+	if (!plan->where && (file || opt->to))
+		return err_nomem(err);
 	if (!plan->where)
 		return err_set(err, ERR_USAGE,
 			       "no home directory; say where to with --to or --output");
@@ -196,13 +199,50 @@ static int check_kind(const struct plan *plan, const struct options *opt, struct
 		       plan->is_tree ? "directory tree" : "disk");
 }
 
-/* A directory is a tree; whatever else is there, or is not, a disk. */
-static int plan_source(struct plan *plan, const struct options *opt, struct err *err)
+/* On the heap: it is the thread's if that cannot be called back. */
+struct look {
+	mode_t mode;
+	char path[];
+};
+
+static int look_at(void *ctx, struct err *err)
 {
+	struct look *look = ctx;
 	struct stat st;
 
-	if (stat(plan->source.path, &st) == 0 && S_ISDIR(st.st_mode) &&
-	    plan_tree(plan, opt, err) < 0)
+	if (stat(look->path, &st) < 0)
+		return err_errno(err, ERR_FAILED, "cannot open %s", look->path);
+	look->mode = st.st_mode;
+	return 0;
+}
+
+/* Of the source, which may be on a server that hangs. */
+static int mode_of(const struct plan *plan, mode_t *mode, struct err *err)
+{
+	size_t len = strlen(plan->source.path) + 1;
+	struct look *look = malloc(sizeof *look + len);
+	struct patience *patience = patience_begin(err);
+	int done = -1;
+
+	if (look && patience) {
+		memcpy(look->path, plan->source.path, len);
+		done = patience_run(patience, look_at, look, plan->stall_seconds, NULL,
+				    plan->source.path, err);
+	}
+	if (done == 0)
+		*mode = look->mode;
+	if (!patience || !patience_is_lost(patience))
+		free(look);
+	patience_end(patience);
+	return done;
+}
+
+/* A directory is a tree; whatever else is there, a disk. */
+static int plan_source(struct plan *plan, const struct options *opt, struct err *err)
+{
+	mode_t mode;
+
+	if (mode_of(plan, &mode, err) < 0 || (S_ISDIR(mode) && plan_tree(plan, opt, err) < 0))
 		return -1;
 	return check_kind(plan, opt, err);
 }
@@ -239,6 +279,16 @@ int plan_convert(struct plan *plan, const struct options *opt, struct err *err)
 	if (plan_image(plan, opt, format ? format : image_formats[0].name, err) < 0)
 		return -1;
 	return plan_dest(plan, opt, out, err);
+}
+
+struct pipeline_config plan_pipeline(const struct plan *plan)
+{
+	return (struct pipeline_config){
+		.workers = plan->threads,
+		.codec = plan->codec,
+		.level = plan->level,
+		.stall_seconds = plan->stall_seconds,
+	};
 }
 
 void plan_free(struct plan *plan)

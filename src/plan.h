@@ -3,6 +3,7 @@
 #define CCSNAP_PLAN_H
 
 #include "dest/dest.h"
+#include "pipeline/pipeline.h"
 #include "source/source.h"
 #include "tree/tree.h"
 
@@ -50,6 +51,9 @@ void plan_free(struct plan *plan);
  * Names only: content is never looked at.
  */
 const char *plan_format_of_name(const char *path);
+
+/* How its source is read and packed. */
+struct pipeline_config plan_pipeline(const struct plan *plan);
 
 /* As many as the CPUs we may run on, unless asked otherwise. */
 unsigned plan_threads(const struct options *opt);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "snapshot.h"
 
-#include "ask.h"
 #include "base/account.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -14,6 +13,7 @@
 #include "own.h"
 #include "pipeline/pipeline.h"
 #include "plan.h"
+#include "preflight.h"
 #include "report/progress.h"
 #include "report/report.h"
 #include "source/extent.h"
@@ -21,7 +21,6 @@
 #include "walk/walk.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -30,9 +29,6 @@
  */
 #define HASH_LONG_BYTES (64 * GIB)
 #define HASH_RATE	(900 * MIB)
-
-/* Manifest and report. */
-#define NOTES_BYTES (64 * KIB)
 
 struct snapshot {
 	const struct plan *plan;
@@ -49,14 +45,11 @@ struct snapshot {
 
 static struct pipeline_config pipeline_of(const struct snapshot *s)
 {
-	return (struct pipeline_config){
-		.workers = s->plan->threads,
-		.codec = s->plan->codec,
-		.level = s->plan->level,
-		.stall_seconds = s->plan->stall_seconds,
-		.progress = progress_update,
-		.progress_ctx = s->progress,
-	};
+	struct pipeline_config cfg = plan_pipeline(s->plan);
+
+	cfg.progress = progress_update;
+	cfg.progress_ctx = s->progress;
+	return cfg;
 }
 
 static void report_tree(struct snapshot *s)
@@ -132,106 +125,15 @@ static int open_both(struct snapshot *s, struct err *err)
 	return 0;
 }
 
-/* More data than anybody should store without a thought: cc-snapshot's warning. */
-static int check_amount(const struct snapshot *s, struct err *err)
-{
-	const struct plan *plan = s->plan;
-	uint64_t bytes = s->report->tree.data_bytes;
-	char what[700];
-
-	if (!plan->is_tree || bytes <= plan->max_data_bytes)
-		return 0;
-	snprintf(what, sizeof what,
-		 "%.500s holds %llu MB of data, CC_SNAPSHOT_MAX_TARBALL_SIZE "
-		 "allows %llu MB",
-		 s->source->name, (unsigned long long)(bytes / 1000000),
-		 (unsigned long long)(plan->max_data_bytes / 1000000));
-	if (plan->agree || plan->dry_run) {
-		log_warn("%s", what);
-		return 0;
-	}
-	if (ask_yes(what, "capture it all the same?"))
-		return 0;
-	if (interrupt_check(err) < 0)
-		return -1;
-	return err_set(err, ERR_REFUSED,
-		       "%s; leave something out with --exclude, or agree with --yes", what);
-}
-
 static int check_limits(struct snapshot *s, struct err *err)
 {
-	const struct plan *plan = s->plan;
-	uint64_t size = s->source->size, max = plan->format->size_max(plan->cluster_size);
-
-	if (plan->max_virtual_size && size > plan->max_virtual_size)
-		return err_set(err, ERR_REFUSED,
-			       "%s is %llu bytes large, --max-virtual-size allows %llu",
-			       s->source->name, (unsigned long long)size,
-			       (unsigned long long)plan->max_virtual_size);
-	if (size > max)
-		return err_set(err, ERR_REFUSED,
-			       "%s is %llu bytes large; %s with clusters of %s ends at %s; "
-			       "use a larger --cluster-size",
-			       s->source->name, (unsigned long long)size, plan->format->name,
-			       size_format(plan->cluster_size).text, size_format(max).text);
-	if (plan->sector_size && plan->sector_size != s->source->sector_size)
-		return err_set(err, ERR_REFUSED,
-			       "%s has %u-byte sectors, --sector-size asks for %u", s->source->name,
-			       s->source->sector_size, plan->sector_size);
-	return check_amount(s, err);
-}
-
-/* What takes no more than is free needs no sample, unless somebody wants to
- * know; what takes more even by a careful reading of the sample is refused; in
- * between it is tried.
- */
-static int weigh(struct snapshot *s, struct estimate *e, struct err *err)
-{
-	struct pipeline_config cfg = pipeline_of(s);
-	size_t cluster_size = s->plan->cluster_size;
-	uint64_t extra;
-
-	cfg.progress = NULL;
-	if (pipeline_measure(&cfg, s->source, cluster_size, e, err) < 0)
-		return -1;
-	s->report->estimate.mapped_bytes = e->most_bytes;
-	extra = NOTES_BYTES + s->plan->format->overhead(s->source->size, cluster_size,
-							e->most_bytes / cluster_size);
-	if ((s->plan->dry_run || e->most_bytes + extra > s->dest->free_bytes) &&
-	    pipeline_sample(&cfg, s->source, cluster_size, e, err) < 0)
-		return -1;
-	e->most_bytes += extra;
-	e->likely_bytes += extra;
-	e->least_bytes += e->sampled_bytes ? extra / 2 : 0;
-	return 0;
+	return preflight_limits(&(struct preflight){ s->plan, s->report, s->source, s->dest }, err);
 }
 
 static int check_destination(struct snapshot *s, struct err *err)
 {
-	struct report *r = s->report;
-	struct estimate e;
-	bool fits;
-	int may_be_there, may_fit;
-	struct err later;
-
-	/* a dry run says what would happen all the same */
-	may_be_there = s->dest->ops->check(s->dest, 0, err);
-	if ((may_be_there < 0 && !s->plan->dry_run) || weigh(s, &e, &later) < 0) {
-		if (may_be_there == 0)
-			*err = later;
-		return -1;
-	}
-	fits = (e.sampled_bytes ? e.likely_bytes : e.most_bytes) <= s->dest->free_bytes;
-	may_fit = may_be_there < 0 ? -1 : s->dest->ops->check(s->dest, e.least_bytes, err);
-	if (may_fit == 0 && !fits)
-		log_warn("the image will take about %s, and only %s are free: it may not fit",
-			 size_format(e.likely_bytes).text, size_format(s->dest->free_bytes).text);
-	r->estimate.ran = true;
-	r->estimate.sampled_bytes = e.sampled_bytes;
-	r->estimate.image_bytes = e.likely_bytes;
-	r->estimate.free_bytes = s->dest->free_known ? s->dest->free_bytes : UINT64_MAX;
-	r->estimate.fits = fits;
-	return may_fit;
+	return preflight_destination(&(struct preflight){ s->plan, s->report, s->source, s->dest },
+				     err);
 }
 
 static void say_if_hashing_is_long(const struct snapshot *s, uint64_t size)

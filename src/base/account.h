@@ -43,7 +43,7 @@ struct account {
 	bool out_of_memory; /* names are missing, counts are not */
 };
 
-/* Under a lock of its own.  detail as printf. */
+/* detail as printf. */
 void account_add(struct account *account, enum account_kind kind, const char *path,
 		 const char *detail, ...) __attribute__((format(printf, 4, 5)));
 

@@ -45,6 +45,14 @@ int hash_zeros(struct hash *hash, uint64_t len, struct err *err);
 int hash_finish(struct hash *hash, struct digests *out, struct err *err);
 void hash_stop(struct hash *hash); /* NULL is fine */
 
+/* A single SHA-256 in the calling thread, for what is small. */
+struct sha256;
+
+struct sha256 *sha256_start(struct err *err);
+int sha256_update(struct sha256 *s, const void *buf, size_t len, struct err *err);
+int sha256_finish(struct sha256 *s, char hex[65], struct err *err);
+void sha256_stop(struct sha256 *s); /* NULL is fine */
+
 /* Of a file's first size bytes; name is for messages.  Calls progress (may be
  * NULL) with the bytes done, and ends early with ERR_INTERRUPTED.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/str.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -98,6 +99,10 @@ char *str_to_utf8(const char *s)
 	while (*s) {
 		size_t n = str_utf8_len(s);
 
+		/* what is written so otherwise must not look the same */
+		if (s[0] == '\\' && s[1] == 'x' && isxdigit((unsigned char)s[2]) &&
+		    isxdigit((unsigned char)s[3]))
+			n = 0;
 		if (n == 0) {
 			at += sprintf(at, "\\x%02x", (unsigned char)*s++);
 		} else {

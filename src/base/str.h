@@ -24,8 +24,9 @@ int str_octal_byte(const char *s);
 size_t str_utf8_len(const char *s);
 
 /* A new string (malloc) that is valid UTF-8: each byte of s that is not part
- * of a well-formed sequence stands as the four characters \xNN, all else as
- * it is.  This is the one rule for names in JSON.  NULL when out of memory.
+ * of a well-formed sequence stands as the four characters \xNN, and so does a
+ * backslash in front of an x and two hexadecimal digits (as \x5c); all else as it is.  This is the
+ * one rule for names in JSON.  NULL when out of memory.
  */
 char *str_to_utf8(const char *s);
 

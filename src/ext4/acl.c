@@ -64,6 +64,20 @@ long acl_disk_size(const void *value, size_t size)
 	return (long)disk;
 }
 
+unsigned acl_group_rights(const void *value, size_t size)
+{
+	const uint8_t *at = value;
+	unsigned rights = PERMISSIONS;
+
+	if (acl_disk_size(value, size) < 0)
+		return 0;
+	for (size_t i = VERSION; i < size; i += ENTRY) {
+		if (get_le16(at + i) & (ACL_GROUP_OBJ | ACL_MASK))
+			rights &= get_le16(at + i + 2);
+	}
+	return rights;
+}
+
 void acl_to_disk(uint8_t *disk, const void *value, size_t size)
 {
 	const uint8_t *at = value;

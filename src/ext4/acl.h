@@ -13,6 +13,11 @@
 /* Bytes on disk; -1 when the kernel would not take it for an ACL. */
 long acl_disk_size(const void *value, size_t size);
 
+/* What it gives to the owning group when all is said (bits as in a mode's last
+ * digit): none when the kernel would not take it for an ACL.
+ */
+unsigned acl_group_rights(const void *value, size_t size);
+
 /* For a value that has a size on disk. */
 void acl_to_disk(uint8_t *disk, const void *value, size_t size);
 

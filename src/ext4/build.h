@@ -23,15 +23,13 @@
  *   place   blocks for each, their metadata into the map          place.c
  *   revise  one of them changes or goes                           revise.c
  */
-_Static_assert(VOLMAP_BLOCK == MODEL_BLOCK, "the filesystem has one size of blocks");
-
 struct account;
 struct err;
 
 /* One block of inodes on its way into the map. */
 struct inode_buffer {
 	uint64_t block; /* 0: none */
-	uint8_t bytes[VOLMAP_BLOCK];
+	uint8_t bytes[MODEL_BLOCK];
 };
 
 /* The attributes of the last set; neighbours in a tree mostly have the same. */

@@ -7,6 +7,7 @@
 #include "ext4/memio.h"
 #include "ext4/volmap.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* GRUB 2.02 and kernel 4.15 can read all of these; metadata_csum_seed and
@@ -29,8 +30,16 @@
 #define INO_RESERVED_LAST    10
 #define JOURNAL_BLOCKS_LEAST 1024 /* JBD2_MIN_JOURNAL_BLOCKS */
 
-int ext2_failed(struct err *err, errcode_t code, const char *what)
+int ext2_failed(struct err *err, ext2_filsys fs, errcode_t code, const char *what)
 {
+	const struct err *cause = fs ? memio_error(fs->io) : NULL;
+
+	if (cause) {
+		*err = *cause;
+		return -1;
+	}
+	if (code == EXT2_ET_NO_MEMORY || code == ENOMEM)
+		return err_nomem(err);
 	return err_set(err, ERR_FAILED, "cannot lay out the filesystem: %s: %s", what,
 		       error_message(code));
 }
@@ -186,11 +195,11 @@ static bool means_too_small(errcode_t code)
 	       code == EXT2_ET_JOURNAL_TOO_SMALL || code == EXT2_ET_TOO_MANY_INODES;
 }
 
-static enum create_outcome outcome_of(errcode_t code, struct err *err)
+static enum create_outcome outcome_of(ext2_filsys fs, errcode_t code, struct err *err)
 {
 	if (means_too_small(code))
 		return CREATE_TOO_SMALL;
-	ext2_failed(err, code, "making the empty one");
+	ext2_failed(err, fs, code, "making the empty one");
 	return CREATE_FAILED;
 }
 
@@ -209,14 +218,14 @@ enum create_outcome create_filesystem(const struct create_config *cfg, struct cr
 	code = ext2fs_initialize("memory", EXT2_FLAG_64BITS, &param, memio_manager, &made.fs);
 	if (code) {
 		made.fs = NULL;
-		outcome = outcome_of(code, err);
+		outcome = outcome_of(NULL, code, err);
 	} else if (has_odd_groups(made.fs->super)) {
 		outcome = CREATE_TOO_SMALL;
 	} else {
 		memio_attach(made.fs->io, made.map);
 		code = fill(cfg, made.fs);
 		if (code)
-			outcome = outcome_of(code, err);
+			outcome = outcome_of(made.fs, code, err);
 		else if (check_features(made.fs->super, err) < 0)
 			outcome = CREATE_FAILED;
 	}

@@ -39,7 +39,9 @@ enum create_outcome create_filesystem(const struct create_config *cfg, struct cr
 				      struct err *err);
 void created_free(struct created *c);
 
-/* -1, with libext2fs' words for the code. */
-int ext2_failed(struct err *err, errcode_t code, const char *what);
+/* -1, with the cause if it is known (fs may be NULL), else libext2fs' words for
+ * the code.
+ */
+int ext2_failed(struct err *err, ext2_filsys fs, errcode_t code, const char *what);
 
 #endif

@@ -174,10 +174,10 @@ struct ext4_piece ext4_piece(const struct ext4 *fs, uint64_t offset, uint64_t le
 void ext4_copy_meta(const struct ext4 *fs, uint8_t *dst, size_t len, uint64_t offset)
 {
 	while (len > 0) {
-		const size_t skip = offset % VOLMAP_BLOCK, part = MIN(len, VOLMAP_BLOCK - skip);
-		uint8_t block[VOLMAP_BLOCK];
+		const size_t skip = offset % MODEL_BLOCK, part = MIN(len, MODEL_BLOCK - skip);
+		uint8_t block[MODEL_BLOCK];
 
-		volmap_get(fs->map, offset / VOLMAP_BLOCK, block);
+		volmap_get(fs->map, offset / MODEL_BLOCK, block);
 		memcpy(dst, block + skip, part);
 		dst += part;
 		offset += part;

@@ -76,9 +76,11 @@ static void put_times(struct ext2_inode_large *inode, const struct disk_time *ti
 	inode->i_crtime_extra = extra;
 }
 
-static void put_owner(struct ext2_inode_large *inode, const struct model_node *node)
+static void put_owner(struct ext2_inode_large *inode, const struct inode_config *cfg)
 {
-	inode->i_mode = htole16((uint16_t)node->mode);
+	const struct model_node *node = cfg->node;
+
+	inode->i_mode = htole16((uint16_t)(node->mode & ~cfg->mode_cut));
 	inode->i_uid = htole16((uint16_t)node->uid);
 	inode->i_gid = htole16((uint16_t)node->gid);
 	inode->osd2.linux2.l_i_uid_high = htole16((uint16_t)(node->uid >> 16));
@@ -155,7 +157,7 @@ bool inode_encode(const struct inode_config *cfg, uint8_t out[INODE_SIZE])
 	struct disk_time time;
 	const bool exact = encode_time(cfg->node, &time);
 
-	put_owner(&inode, cfg->node);
+	put_owner(&inode, cfg);
 	put_times(&inode, &time);
 	put_sizes(&inode, cfg);
 	put_i_block(&inode, cfg);

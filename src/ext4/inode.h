@@ -30,6 +30,7 @@ struct inode_config {
 	bool indexed;
 	uint64_t xattr_block;	     /* 0: none */
 	const uint8_t *xattrs;	     /* XATTR_INODE_BYTES, or NULL */
+	uint32_t mode_cut;	     /* bits of the node's mode that it does not get */
 	uint32_t ino, checksum_seed; /* of this inode */
 };
 

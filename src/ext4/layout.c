@@ -125,7 +125,7 @@ static int read_extents(struct layout *l, ext2_filsys fs, uint32_t ino, struct e
 	int result = 0;
 
 	if (code)
-		return ext2_failed(err, code, "reading an inode");
+		return ext2_failed(err, fs, code, "reading an inode");
 	code = ext2fs_extent_get(handle, EXT2_EXTENT_ROOT, &extent);
 	while (!code && result == 0) {
 		result = read_one(l, &extent, err);
@@ -133,7 +133,7 @@ static int read_extents(struct layout *l, ext2_filsys fs, uint32_t ino, struct e
 	}
 	ext2fs_extent_free(handle);
 	if (result == 0 && code != EXT2_ET_EXTENT_NO_NEXT && code != EXT2_ET_NO_CURRENT_NODE)
-		return ext2_failed(err, code, "reading an inode");
+		return ext2_failed(err, fs, code, "reading an inode");
 	return result;
 }
 
@@ -143,7 +143,7 @@ int layout_read(struct layout *l, ext2_filsys fs, uint32_t ino, struct err *err)
 	errcode_t code = ext2fs_read_inode(fs, ino, &inode);
 
 	if (code)
-		return ext2_failed(err, code, "reading an inode");
+		return ext2_failed(err, fs, code, "reading an inode");
 	l->xattr_block = ext2fs_file_acl_block(fs, &inode);
 	if (!(inode.i_flags & EXT4_EXTENTS_FL) || ext2fs_is_fast_symlink(&inode))
 		return 0;
@@ -182,7 +182,7 @@ uint64_t layout_tree_max(const struct model *model, uint32_t node, uint64_t piec
 
 static int forget_range(struct volmap *map, uint64_t start, uint64_t count, struct err *err)
 {
-	static const uint8_t zeros[VOLMAP_BLOCK];
+	static const uint8_t zeros[MODEL_BLOCK];
 	const uint64_t end = start + count;
 
 	for (uint64_t at = start; (at = volmap_next(map, at, end)) < end; at++)

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #include <stddef.h>
 
@@ -14,6 +15,11 @@
 static uint32_t stored_flags(const uint8_t inode[INODE_SIZE])
 {
 	return get_le32(inode + offsetof(struct ext2_inode_large, i_flags));
+}
+
+static uint32_t stored_mode(const uint8_t inode[INODE_SIZE])
+{
+	return get_le16(inode + offsetof(struct ext2_inode_large, i_mode));
 }
 
 static int64_t stored_seconds(const uint8_t inode[INODE_SIZE])
@@ -37,20 +43,39 @@ bool inode_is_lossy(const struct model_node *n, const uint8_t inode[INODE_SIZE])
 struct loss {
 	struct account *account;
 	const char *path;
+	uint32_t found, stored; /* modes */
 };
+
+/* What the loss of an ACL means beyond what it says. */
+static const char *consequence(const struct loss *loss, const char *name)
+{
+	static const char *const cut[] = {
+		"; group rights cut to ---", "; group rights cut to --x",
+		"; group rights cut to -w-", "; group rights cut to -wx",
+		"; group rights cut to r--", "; group rights cut to r-x",
+		"; group rights cut to rw-", "",
+	};
+
+	if (str_equal(name, XATTR_ACL_DEFAULT))
+		return "; new files in it may get more rights";
+	if (str_equal(name, XATTR_ACL_ACCESS) && loss->stored != loss->found)
+		return cut[loss->stored >> 3 & 07];
+	return "";
+}
 
 static void account_attribute(void *ctx, const char *name, const char *why)
 {
 	const struct loss *loss = ctx;
 
-	account_add(loss->account, ACCOUNT_ATTRIBUTE, loss->path, "%s: %s", name, why);
+	account_add(loss->account, ACCOUNT_ATTRIBUTE, loss->path, "%s: %s%s", name, why,
+		    consequence(loss, name));
 }
 
 int loss_account(struct ext4 *fs, uint32_t node, struct err *err)
 {
 	const struct model_node *n = &fs->model->nodes[node];
 	autofree char *path = model_path(fs->model, node);
-	struct loss loss = { fs->account, path };
+	struct loss loss = { .account = fs->account, .path = path, .found = n->mode & 0xffff };
 	struct xattr_image image;
 	uint8_t inode[INODE_SIZE];
 
@@ -67,5 +92,6 @@ int loss_account(struct ext4 *fs, uint32_t node, struct err *err)
 			    "chattr flags %#x: ext4 has none such", lost_flags(n, inode));
 	if (n->xattrs == 0)
 		return 0;
+	loss.stored = stored_mode(inode);
 	return xattr_encode(&fs->model->sets[n->xattrs], &image, account_attribute, &loss, err);
 }

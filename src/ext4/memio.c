@@ -8,6 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct memio {
+	struct volmap *map; /* NULL: not attached yet */
+	struct err err;	    /* of the first write that failed */
+};
+
+static void channel_free(io_channel channel)
+{
+	free(channel->name);
+	free(channel->private_data);
+	free(channel);
+}
+
 static errcode_t memio_open(const char *name, int flags, io_channel *channel)
 {
 	io_channel c = calloc(1, sizeof *c);
@@ -18,10 +30,11 @@ static errcode_t memio_open(const char *name, int flags, io_channel *channel)
 	c->magic = EXT2_ET_MAGIC_IO_CHANNEL;
 	c->manager = memio_manager;
 	c->name = strdup(name);
+	c->private_data = calloc(1, sizeof(struct memio));
 	c->block_size = 1024;
 	c->refcount = 1;
-	if (!c->name) {
-		free(c);
+	if (!c->name || !c->private_data) {
+		channel_free(c);
 		return EXT2_ET_NO_MEMORY;
 	}
 	*channel = c;
@@ -30,15 +43,23 @@ static errcode_t memio_open(const char *name, int flags, io_channel *channel)
 
 void memio_attach(io_channel channel, struct volmap *map)
 {
-	channel->private_data = map;
+	struct memio *m = channel->private_data;
+
+	m->map = map;
+}
+
+const struct err *memio_error(io_channel channel)
+{
+	const struct memio *m = channel->private_data;
+
+	return m->err.kind == ERR_NONE ? NULL : &m->err;
 }
 
 static errcode_t memio_close(io_channel channel)
 {
 	if (--channel->refcount > 0)
 		return 0;
-	free(channel->name);
-	free(channel);
+	channel_free(channel);
 	return 0;
 }
 
@@ -72,7 +93,7 @@ static struct range range_of(io_channel channel, unsigned long long block, int c
 /* The part of the range that lies in its first block. */
 static size_t part_of(const struct range *range)
 {
-	return MIN(range->length, VOLMAP_BLOCK - range->offset % VOLMAP_BLOCK);
+	return MIN(range->length, MODEL_BLOCK - range->offset % MODEL_BLOCK);
 }
 
 static void advance(struct range *range, size_t part)
@@ -84,16 +105,16 @@ static void advance(struct range *range, size_t part)
 static errcode_t memio_read(io_channel channel, unsigned long long block, int count, void *data)
 {
 	struct range range = range_of(channel, block, count);
-	const struct volmap *map = channel->private_data;
-	uint8_t bytes[VOLMAP_BLOCK], *out = data;
+	const struct memio *m = channel->private_data;
+	uint8_t bytes[MODEL_BLOCK], *out = data;
 
-	if (!map)
+	if (!m->map)
 		return EXT2_ET_BAD_DEVICE_NAME;
 	while (range.length > 0) {
 		const size_t part = part_of(&range);
 
-		volmap_get(map, range.offset / VOLMAP_BLOCK, bytes);
-		memcpy(out, bytes + range.offset % VOLMAP_BLOCK, part);
+		volmap_get(m->map, range.offset / MODEL_BLOCK, bytes);
+		memcpy(out, bytes + range.offset % MODEL_BLOCK, part);
 		out += part;
 		advance(&range, part);
 	}
@@ -101,33 +122,36 @@ static errcode_t memio_read(io_channel channel, unsigned long long block, int co
 }
 
 /* NULL: zeros. */
-static errcode_t write_part(struct volmap *map, uint64_t offset, const uint8_t *data, size_t len)
+static errcode_t write_part(struct memio *m, uint64_t offset, const uint8_t *data, size_t len)
 {
-	static const uint8_t zeros[VOLMAP_BLOCK];
+	static const uint8_t zeros[MODEL_BLOCK];
 	const uint8_t *from = data ? data : zeros;
-	uint8_t bytes[VOLMAP_BLOCK], *to = bytes + offset % VOLMAP_BLOCK;
-	struct err ignored;
+	uint8_t bytes[MODEL_BLOCK], *to = bytes + offset % MODEL_BLOCK;
+	struct err err;
 
-	volmap_get(map, offset / VOLMAP_BLOCK, bytes);
+	volmap_get(m->map, offset / MODEL_BLOCK, bytes);
 	if (memcmp(to, from, len) == 0)
 		return 0;
 	memcpy(to, from, len);
-	return volmap_put(map, offset / VOLMAP_BLOCK, bytes, &ignored) < 0 ? EXT2_ET_SHORT_WRITE
-									   : 0;
+	if (volmap_put(m->map, offset / MODEL_BLOCK, bytes, &err) == 0)
+		return 0;
+	if (m->err.kind == ERR_NONE)
+		m->err = err;
+	return EXT2_ET_SHORT_WRITE;
 }
 
 static errcode_t memio_write(io_channel channel, unsigned long long block, int count,
 			     const void *data)
 {
 	struct range range = range_of(channel, block, count);
-	struct volmap *map = channel->private_data;
+	struct memio *m = channel->private_data;
 	const uint8_t *from = data;
-	errcode_t code = map ? 0 : EXT2_ET_BAD_DEVICE_NAME;
+	errcode_t code = m->map ? 0 : EXT2_ET_BAD_DEVICE_NAME;
 
 	while (range.length > 0 && !code) {
 		const size_t part = part_of(&range);
 
-		code = write_part(map, range.offset, from, part);
+		code = write_part(m, range.offset, from, part);
 		from += part;
 		advance(&range, part);
 	}
@@ -139,19 +163,19 @@ static errcode_t memio_zero(io_channel channel, unsigned long long block, unsign
 {
 	const uint64_t unit = (uint64_t)channel->block_size;
 	struct range range = { block * unit, count * unit };
-	struct volmap *map = channel->private_data;
-	errcode_t code = map ? 0 : EXT2_ET_BAD_DEVICE_NAME;
+	struct memio *m = channel->private_data;
+	errcode_t code = m->map ? 0 : EXT2_ET_BAD_DEVICE_NAME;
 
 	while (range.length > 0 && !code) {
-		const uint64_t end = range.offset + range.length, at = range.offset / VOLMAP_BLOCK,
-			       limit = div_up(end, VOLMAP_BLOCK),
-			       next = volmap_next(map, at, limit);
+		const uint64_t end = range.offset + range.length, at = range.offset / MODEL_BLOCK,
+			       limit = div_up(end, MODEL_BLOCK),
+			       next = volmap_next(m->map, at, limit);
 
 		if (next > at)
-			advance(&range, MIN(range.length, next * VOLMAP_BLOCK - range.offset));
+			advance(&range, MIN(range.length, next * MODEL_BLOCK - range.offset));
 		if (range.length == 0)
 			break;
-		code = write_part(map, range.offset, NULL, part_of(&range));
+		code = write_part(m, range.offset, NULL, part_of(&range));
 		advance(&range, part_of(&range));
 	}
 	return code;

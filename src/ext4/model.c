@@ -27,8 +27,16 @@ void model_free(struct model *m)
 	free(m->entries);
 	free(m->segments);
 	free(m->strings);
+	free(m->names);
 	model_free_sets(m);
 	model_init(m);
+}
+
+static void drop_names(struct model *m)
+{
+	free(m->names);
+	m->names = NULL;
+	m->names_len = 0;
 }
 
 /* Room for `more` beyond count elements of size bytes. */
@@ -123,6 +131,7 @@ int model_link(struct model *m, uint32_t dir, const char *name, size_t len, uint
 	assert(S_ISDIR(d->mode));
 	if (add_string(m, name, len, &string, err) < 0 || move_to_end(m, d, err) < 0)
 		return -1;
+	drop_names(m);
 	m->entries[m->entry_count++] = (struct model_entry){ .name = string, .node = node };
 	d->count++;
 	if (n->names++ == 0) {
@@ -204,6 +213,7 @@ void model_unlink(struct model *m, uint32_t dir, const char *name)
 
 	if (i == MODEL_NONE)
 		return;
+	drop_names(m);
 	node = m->entries[m->nodes[dir].first + i].node;
 	if (S_ISDIR(m->nodes[node].mode))
 		unlink_all(m, node);

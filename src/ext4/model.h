@@ -80,6 +80,11 @@ struct model_xattr_set {
 	size_t len;
 };
 
+/* A name of a node that has several. */
+struct model_name {
+	uint32_t node, dir, name;
+};
+
 struct model {
 	struct model_node *nodes;
 	uint32_t node_count, node_cap;
@@ -92,6 +97,8 @@ struct model {
 	struct model_xattr_set *sets; /* [0] is the empty one */
 	uint32_t set_count, set_cap;
 	struct model_index *index; /* finds equal sets */
+	struct model_name *names;  /* model_index_names; NULL: not made */
+	uint32_t names_len;
 };
 
 void model_init(struct model *m);
@@ -114,6 +121,14 @@ int model_link(struct model *m, uint32_t dir, const char *name, size_t len, uint
 
 /* Take away the name; what lies beneath a directory goes with it. */
 void model_unlink(struct model *m, uint32_t dir, const char *name);
+
+/* Once the model is final: so that model_names has an answer, until the next model_link
+ * or model_unlink.
+ */
+int model_index_names(struct model *m, struct err *err);
+
+/* All names of a node that has several; NULL when it has not, or there is no index. */
+const struct model_name *model_names(const struct model *m, uint32_t node, uint32_t *count);
 
 /* Append to the segments of node, which were the last to be added to. */
 int model_add_segment(struct model *m, uint32_t node, uint32_t block, uint32_t count,

@@ -32,7 +32,7 @@ static uint64_t inode_offset(const struct ext4 *fs, uint32_t ino)
 	const uint32_t per_group = fs->fs->super->s_inodes_per_group;
 	const dgrp_t group = (ino - 1) / per_group;
 
-	return ext2fs_inode_table_loc(fs->fs, group) * VOLMAP_BLOCK +
+	return ext2fs_inode_table_loc(fs->fs, group) * MODEL_BLOCK +
 	       (uint64_t)((ino - 1) % per_group) * INODE_SIZE;
 }
 
@@ -47,7 +47,7 @@ int inodes_flush(struct ext4 *fs, struct err *err)
 static int inode_store(struct ext4 *fs, uint32_t ino, const uint8_t bytes[INODE_SIZE],
 		       struct err *err)
 {
-	const uint64_t offset = inode_offset(fs, ino), block = offset / VOLMAP_BLOCK;
+	const uint64_t offset = inode_offset(fs, ino), block = offset / MODEL_BLOCK;
 
 	if (fs->inodes.block != block) {
 		if (inodes_flush(fs, err) < 0)
@@ -55,17 +55,17 @@ static int inode_store(struct ext4 *fs, uint32_t ino, const uint8_t bytes[INODE_
 		volmap_get(fs->map, block, fs->inodes.bytes);
 		fs->inodes.block = block;
 	}
-	memcpy(fs->inodes.bytes + offset % VOLMAP_BLOCK, bytes, INODE_SIZE);
+	memcpy(fs->inodes.bytes + offset % MODEL_BLOCK, bytes, INODE_SIZE);
 	return 0;
 }
 
 void inode_load(const struct ext4 *fs, uint32_t ino, uint8_t bytes[INODE_SIZE])
 {
 	const uint64_t offset = inode_offset(fs, ino);
-	uint8_t block[VOLMAP_BLOCK];
+	uint8_t block[MODEL_BLOCK];
 
-	volmap_get(fs->map, offset / VOLMAP_BLOCK, block);
-	memcpy(bytes, block + offset % VOLMAP_BLOCK, INODE_SIZE);
+	volmap_get(fs->map, offset / MODEL_BLOCK, block);
+	memcpy(bytes, block + offset % MODEL_BLOCK, INODE_SIZE);
 }
 
 /* --- attributes ------------------------------------------------------------------ */
@@ -125,10 +125,10 @@ static int put_bytes(struct ext4 *fs, const struct item *item, struct err *err)
 		const struct placed_extent *e = &item->layout->extents[i];
 
 		for (uint32_t k = 0; k < e->count; k++) {
-			const uint64_t offset = ((uint64_t)e->logical + k) * VOLMAP_BLOCK;
-			uint8_t block[VOLMAP_BLOCK] = { 0 };
+			const uint64_t offset = ((uint64_t)e->logical + k) * MODEL_BLOCK;
+			uint8_t block[MODEL_BLOCK] = { 0 };
 
-			memcpy(block, item->bytes + offset, MIN(VOLMAP_BLOCK, item->size - offset));
+			memcpy(block, item->bytes + offset, MIN(MODEL_BLOCK, item->size - offset));
 			if (put_block(fs->map, e->physical + k, block, err) < 0)
 				return -1;
 		}
@@ -140,14 +140,14 @@ static int put_tree(struct ext4 *fs, const struct item *item, uint8_t root[I_BLO
 		    struct err *err)
 {
 	const struct layout *layout = item->layout;
-	autofree uint8_t *nodes = malloc((layout->tree_len + 1) * VOLMAP_BLOCK);
+	autofree uint8_t *nodes = malloc((layout->tree_len + 1) * MODEL_BLOCK);
 
 	if (!nodes)
 		return err_nomem(err);
 	extents_encode(layout->extents, layout->len, layout->tree,
 		       checksum_seed_inode(fs->seed, item->ino), root, nodes);
 	for (size_t i = 0; i < layout->tree_len; i++)
-		if (volmap_put(fs->map, layout->tree[i], nodes + i * VOLMAP_BLOCK, err) < 0)
+		if (volmap_put(fs->map, layout->tree[i], nodes + i * MODEL_BLOCK, err) < 0)
 			return -1;
 	return 0;
 }
@@ -209,6 +209,7 @@ static int put_inode(struct ext4 *fs, const struct item *item, const uint8_t *i_
 		.indexed = item->indexed,
 		.xattr_block = layout->xattr_block,
 		.xattrs = set ? fs->attributes.image.inode : NULL,
+		.mode_cut = set ? fs->attributes.image.mode_cut : 0,
 		.ino = item->ino,
 		.checksum_seed = checksum_seed_inode(fs->seed, item->ino),
 	};
@@ -251,7 +252,7 @@ static int take_and_put_directory(struct ext4 *fs, struct item *item,
 		return -1;
 	item->layout = &layout;
 	item->bytes = blocks->bytes;
-	item->size = (uint64_t)blocks->count * VOLMAP_BLOCK;
+	item->size = (uint64_t)blocks->count * MODEL_BLOCK;
 	item->indexed = blocks->indexed;
 	return put_item(fs, item, err);
 }

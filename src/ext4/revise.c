@@ -118,7 +118,7 @@ static int unlink_name(struct ext4 *fs, uint32_t dir, const char *name, uint32_t
 	if (code == EXT2_ET_DIR_NO_SPACE)
 		return 0; /* not there */
 	if (code)
-		return ext2_failed(err, code, "taking away a name");
+		return ext2_failed(err, fs->fs, code, "taking away a name");
 	fs->order.links[node]--;
 	return 0;
 }
@@ -164,7 +164,7 @@ static int zero_inode(struct ext4 *fs, uint32_t ino, struct err *err)
 		ext2fs_write_inode_full(fs->fs, ino, (struct ext2_inode *)zeros, sizeof zeros);
 
 	if (code)
-		return ext2_failed(err, code, "taking away an inode");
+		return ext2_failed(err, fs->fs, code, "taking away an inode");
 	ext2fs_inode_alloc_stats2(fs->fs, ino, -1, 0);
 	return 0;
 }
@@ -199,7 +199,7 @@ int ext4_commit(struct ext4 *fs, uint64_t base, struct extent_list *changed, str
 	ext2fs_mark_super_dirty(fs->fs);
 	code = ext2fs_flush2(fs->fs, EXT2_FLAG_FLUSH_NO_SYNC);
 	if (code)
-		return ext2_failed(err, code, "writing its tables");
+		return ext2_failed(err, fs->fs, code, "writing its tables");
 	return volmap_take_changes(fs->map, base, changed, err);
 }
 

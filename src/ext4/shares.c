@@ -13,7 +13,7 @@
 /* struct ext2_ext_attr_header: the count, and where the body begins. */
 #define COUNT_AT 4u
 #define BODY_AT	 32u
-#define BODY	 (VOLMAP_BLOCK - BODY_AT)
+#define BODY	 (MODEL_BLOCK - BODY_AT)
 
 /* Slots that are looked at before one is overwritten: names and values are
  * hostile, and a block too few shared does no harm.
@@ -60,7 +60,7 @@ static uint64_t hash_body(const uint8_t *body)
 
 bool share_holds(const struct volmap *map, uint64_t place, const struct xattr_image *image)
 {
-	uint8_t block[VOLMAP_BLOCK];
+	uint8_t block[MODEL_BLOCK];
 
 	volmap_get(map, place, block);
 	return memcmp(block + BODY_AT, image->block + BODY_AT, BODY) == 0;
@@ -94,10 +94,12 @@ static bool slot_holds(const struct shares *s, const struct volmap *map, const u
 	       share_holds(map, s->at[*slot - 1].place, image);
 }
 
-static int place_block(struct alloc *a, struct volmap *map, const uint8_t *block, uint64_t *place,
-		       struct err *err)
+static int place_block(struct alloc *a, struct volmap *map, const struct xattr_image *image,
+		       uint64_t *place, struct err *err)
 {
-	return alloc_take_block(a, place, err) < 0 ? -1 : volmap_put(map, *place, block, err);
+	if (alloc_take_block(a, place, err) < 0)
+		return -1;
+	return volmap_put_lent(map, *place, image->block, image->lent, image->lent_count, err);
 }
 
 static int make_share(struct shares *s, struct alloc *a, struct volmap *map, uint64_t hash,
@@ -107,7 +109,7 @@ static int make_share(struct shares *s, struct alloc *a, struct volmap *map, uin
 
 	if (!array_room(s->at, s->cap, (size_t)s->len + 1))
 		return err_nomem(err);
-	if (place_block(a, map, image->block, &share.place, err) < 0)
+	if (place_block(a, map, image, &share.place, err) < 0)
 		return -1;
 	s->at[s->len++] = share;
 	return 0;
@@ -137,7 +139,7 @@ int shares_take(struct shares *s, struct alloc *a, struct volmap *map, uint32_t 
 static int seal(struct volmap *map, uint64_t place, uint32_t count, uint32_t fs_seed,
 		struct err *err)
 {
-	uint8_t block[VOLMAP_BLOCK];
+	uint8_t block[MODEL_BLOCK];
 
 	volmap_get(map, place, block);
 	xattr_block_seal(block, count, place, fs_seed);
@@ -155,7 +157,7 @@ int shares_seal(const struct shares *s, struct volmap *map, uint32_t fs_seed, st
 int share_take_own(struct alloc *a, struct volmap *map, const struct xattr_image *image,
 		   uint32_t fs_seed, uint64_t *place, struct err *err)
 {
-	if (place_block(a, map, image->block, place, err) < 0)
+	if (place_block(a, map, image, place, err) < 0)
 		return -1;
 	return seal(map, *place, 1, fs_seed, err);
 }
@@ -163,8 +165,8 @@ int share_take_own(struct alloc *a, struct volmap *map, const struct xattr_image
 int share_give(struct alloc *a, struct volmap *map, uint64_t place, uint32_t fs_seed,
 	       struct err *err)
 {
-	static const uint8_t zeros[VOLMAP_BLOCK];
-	uint8_t block[VOLMAP_BLOCK];
+	static const uint8_t zeros[MODEL_BLOCK];
+	uint8_t block[MODEL_BLOCK];
 	uint32_t count;
 
 	volmap_get(map, place, block);

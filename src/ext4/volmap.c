@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "source/extent.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,9 @@
 #define BITS_A_WORD 64u
 
 struct leaf {
-	uint8_t *at[FAN]; /* NULL: zeros */
-	uint64_t packed[FAN / BITS_A_WORD];
+	uint8_t *at[FAN];		    /* NULL: zeros */
+	uint64_t packed[FAN / BITS_A_WORD]; /* neither: the whole block */
+	uint64_t lent[FAN / BITS_A_WORD];
 	uint64_t changed[FAN / BITS_A_WORD];
 };
 
@@ -57,6 +59,7 @@ static void bit_clear(uint64_t *bits, unsigned i)
 #define WORDS	     8u
 #define WORD	     8u
 #define PACKED_LIMIT (sizeof(uint64_t) + LINES * (1 + LINE))
+#define PACKED_ZEROS sizeof(uint64_t)
 
 static uint8_t *pack_line(uint8_t *out, const uint8_t *line)
 {
@@ -88,7 +91,7 @@ static size_t pack(uint8_t out[PACKED_LIMIT], const uint8_t *bytes)
 		end = next;
 	}
 	memcpy(out, &lines, sizeof lines);
-	return lines ? (size_t)(end - out) : 0;
+	return (size_t)(end - out);
 }
 
 static void unpack(uint8_t *bytes, const uint8_t *packed)
@@ -97,13 +100,69 @@ static void unpack(uint8_t *bytes, const uint8_t *packed)
 
 	memcpy(&lines, packed, sizeof lines);
 	packed += sizeof lines;
-	memset(bytes, 0, VOLMAP_BLOCK);
+	memset(bytes, 0, MODEL_BLOCK);
 	for (; lines; lines &= lines - 1) {
 		uint8_t *line = bytes + (unsigned)__builtin_ctzll(lines) * LINE;
 
 		for (unsigned mask = *packed++; mask; mask &= mask - 1, packed += WORD)
 			memcpy(line + (unsigned)__builtin_ctz(mask) * WORD, packed, WORD);
 	}
+}
+
+/* --- lent bytes ------------------------------------------------------------------ */
+
+/* Behind the loans lies the rest, packed, with zeros where they go. */
+struct lent {
+	size_t count;
+	struct volmap_loan loans[];
+};
+
+/* malloc; NULL without memory. */
+static uint8_t *lent_make(const uint8_t *bytes, const struct volmap_loan *loans, size_t count)
+{
+	const size_t size = sizeof(struct lent) + count * sizeof *loans;
+	uint8_t rest[MODEL_BLOCK], packed[PACKED_LIMIT];
+	struct lent *lent;
+	size_t packed_size;
+
+	memcpy(rest, bytes, sizeof rest);
+	for (size_t i = 0; i < count; i++) {
+		assert(loans[i].at + loans[i].len <= MODEL_BLOCK);
+		memset(rest + loans[i].at, 0, loans[i].len);
+	}
+	packed_size = pack(packed, rest);
+	lent = malloc(size + packed_size);
+	if (!lent)
+		return NULL;
+	lent->count = count;
+	memcpy(lent->loans, loans, count * sizeof *loans);
+	memcpy((uint8_t *)lent + size, packed, packed_size);
+	return (uint8_t *)lent;
+}
+
+static void lent_get(uint8_t *bytes, const uint8_t *stored)
+{
+	const struct lent *lent = (const void *)stored;
+
+	unpack(bytes, (const uint8_t *)(lent->loans + lent->count));
+	for (size_t i = 0; i < lent->count; i++)
+		memcpy(bytes + lent->loans[i].at, lent->loans[i].bytes, lent->loans[i].len);
+}
+
+/* Those that the new bytes of the block have, too. */
+static size_t lent_still(const uint8_t *stored, const uint8_t *bytes,
+			 struct volmap_loan still[VOLMAP_LOANS_MAX])
+{
+	const struct lent *lent = (const void *)stored;
+	size_t count = 0;
+
+	for (size_t i = 0; i < lent->count; i++) {
+		const struct volmap_loan *loan = &lent->loans[i];
+
+		if (memcmp(bytes + loan->at, loan->bytes, loan->len) == 0)
+			still[count++] = *loan;
+	}
+	return count;
 }
 
 /* --- the tree ------------------------------------------------------------------- */
@@ -182,14 +241,16 @@ static bool is_inside(const struct volmap *v, uint64_t block, struct err *err)
 	return block < v->blocks;
 }
 
-static void leaf_get(const struct leaf *leaf, unsigned i, uint8_t bytes[VOLMAP_BLOCK])
+static void leaf_get(const struct leaf *leaf, unsigned i, uint8_t bytes[MODEL_BLOCK])
 {
 	if (!leaf || !leaf->at[i])
-		memset(bytes, 0, VOLMAP_BLOCK);
+		memset(bytes, 0, MODEL_BLOCK);
 	else if (bit_get(leaf->packed, i))
 		unpack(bytes, leaf->at[i]);
+	else if (bit_get(leaf->lent, i))
+		lent_get(bytes, leaf->at[i]);
 	else
-		memcpy(bytes, leaf->at[i], VOLMAP_BLOCK);
+		memcpy(bytes, leaf->at[i], MODEL_BLOCK);
 }
 
 uint8_t *volmap_edit(struct volmap *v, uint64_t block, struct err *err)
@@ -201,9 +262,9 @@ uint8_t *volmap_edit(struct volmap *v, uint64_t block, struct err *err)
 	if (!leaf)
 		return NULL;
 	bit_set(leaf->changed, i);
-	if (leaf->at[i] && !bit_get(leaf->packed, i))
+	if (leaf->at[i] && !bit_get(leaf->packed, i) && !bit_get(leaf->lent, i))
 		return leaf->at[i];
-	whole = malloc(VOLMAP_BLOCK);
+	whole = malloc(MODEL_BLOCK);
 	if (!whole) {
 		err_nomem(err);
 		return NULL;
@@ -212,6 +273,7 @@ uint8_t *volmap_edit(struct volmap *v, uint64_t block, struct err *err)
 	free(leaf->at[i]);
 	leaf->at[i] = whole;
 	bit_clear(leaf->packed, i);
+	bit_clear(leaf->lent, i);
 	return whole;
 }
 
@@ -222,34 +284,65 @@ static void drop(struct leaf *leaf, unsigned i)
 	free(leaf->at[i]);
 	leaf->at[i] = NULL;
 	bit_clear(leaf->packed, i);
+	bit_clear(leaf->lent, i);
 	bit_set(leaf->changed, i);
 }
 
-int volmap_put(struct volmap *v, uint64_t block, const uint8_t bytes[VOLMAP_BLOCK], struct err *err)
+/* Takes stored; form: the bits that say how it is stored, NULL for whole. */
+static void leaf_set(struct leaf *leaf, unsigned i, uint8_t *stored, uint64_t *form)
+{
+	drop(leaf, i);
+	leaf->at[i] = stored;
+	bit_set(leaf->changed, i);
+	if (form)
+		bit_set(form, i);
+}
+
+static uint8_t *copy_of(const uint8_t *bytes, size_t size)
+{
+	uint8_t *copy = malloc(size);
+
+	return copy ? memcpy(copy, bytes, size) : NULL;
+}
+
+int volmap_put_lent(struct volmap *v, uint64_t block, const uint8_t bytes[MODEL_BLOCK],
+		    const struct volmap_loan *loans, size_t count, struct err *err)
 {
 	uint8_t packed[PACKED_LIMIT];
 	const size_t size = pack(packed, bytes);
-	const bool whole = size >= VOLMAP_BLOCK;
+	const bool whole = size >= MODEL_BLOCK;
 	struct leaf *leaf;
-	uint8_t *copy;
+	uint8_t *stored;
 
+	assert(count <= VOLMAP_LOANS_MAX);
 	if (!is_inside(v, block, err))
 		return -1;
-	if (size == 0) {
+	if (size == PACKED_ZEROS) {
 		drop(leaf_of(v, block), slot_of(block));
 		return 0;
 	}
 	leaf = leaf_make(v, block, err);
-	copy = leaf ? malloc(whole ? VOLMAP_BLOCK : size) : NULL;
-	if (!copy)
+	if (!leaf)
+		return -1;
+	stored = count	 ? lent_make(bytes, loans, count)
+		 : whole ? copy_of(bytes, MODEL_BLOCK)
+			 : copy_of(packed, size);
+	if (!stored)
 		return err_nomem(err);
-	memcpy(copy, whole ? bytes : packed, whole ? VOLMAP_BLOCK : size);
-	drop(leaf, slot_of(block));
-	leaf->at[slot_of(block)] = copy;
-	bit_set(leaf->changed, slot_of(block));
-	if (!whole)
-		bit_set(leaf->packed, slot_of(block));
+	leaf_set(leaf, slot_of(block), stored, count ? leaf->lent : whole ? NULL : leaf->packed);
 	return 0;
+}
+
+int volmap_put(struct volmap *v, uint64_t block, const uint8_t bytes[MODEL_BLOCK], struct err *err)
+{
+	const struct leaf *leaf = leaf_of(v, block);
+	const unsigned i = slot_of(block);
+	struct volmap_loan still[VOLMAP_LOANS_MAX];
+	size_t count = 0;
+
+	if (leaf && bit_get(leaf->lent, i))
+		count = lent_still(leaf->at[i], bytes, still);
+	return volmap_put_lent(v, block, bytes, still, count, err);
 }
 
 bool volmap_has(const struct volmap *v, uint64_t block)
@@ -259,7 +352,7 @@ bool volmap_has(const struct volmap *v, uint64_t block)
 	return leaf && leaf->at[slot_of(block)];
 }
 
-void volmap_get(const struct volmap *v, uint64_t block, uint8_t bytes[VOLMAP_BLOCK])
+void volmap_get(const struct volmap *v, uint64_t block, uint8_t bytes[MODEL_BLOCK])
 {
 	leaf_get(leaf_of(v, block), slot_of(block), bytes);
 }
@@ -296,7 +389,7 @@ static int take_leaf(struct leaf *leaf, uint64_t offset, struct extent_list *out
 			const unsigned i =
 				w * BITS_A_WORD + (unsigned)__builtin_ctzll(leaf->changed[w]);
 
-			if (extent_list_add(out, offset + i * (uint64_t)VOLMAP_BLOCK, VOLMAP_BLOCK,
+			if (extent_list_add(out, offset + i * (uint64_t)MODEL_BLOCK, MODEL_BLOCK,
 					    false, err) < 0)
 				return -1;
 		}
@@ -309,7 +402,7 @@ int volmap_take_changes(struct volmap *v, uint64_t base, struct extent_list *out
 	for (uint64_t block = 0; block < v->blocks; block = next_leaf(v, block)) {
 		struct leaf *leaf = leaf_of(v, block);
 
-		if (leaf && take_leaf(leaf, base + block * VOLMAP_BLOCK, out, err) < 0)
+		if (leaf && take_leaf(leaf, base + block * MODEL_BLOCK, out, err) < 0)
 			return -1;
 	}
 	return 0;

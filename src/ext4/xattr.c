@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum {
-	BLOCK = 4096,
+	BLOCK = MODEL_BLOCK,
 	HEADER = sizeof(struct ext2_ext_attr_header),
 	ENTRY = sizeof(struct ext2_ext_attr_entry),
 	MAGIC = 4,    /* all the header there is in an inode */
@@ -23,7 +23,14 @@ enum {
 	UNIT = 4, /* all lengths are multiples of it */
 	INODE_UNITS = INODE_ROOM / UNIT,
 	ROOM = INODE_ROOM + BLOCK_ROOM,
+	INDEX_ACL_ACCESS = 2,
+	LENT_LEAST = 64, /* what keeping account of a loan costs is much less */
 };
+
+/* What goes last when not all fit: losing it changes what a program or a user may do. */
+enum worth { WORTH_USER, WORTH_TRUSTED, WORTH_OTHER, WORTH_MOST };
+
+static const char *const worth_most[] = { "security.capability", "security.selinux" };
 
 /* The kernel's table ext4_xattr_handler_map: what has another prefix could be
  * stored, but nobody would see it again.
@@ -32,14 +39,15 @@ static const struct prefix {
 	const char *text;
 	uint8_t index;
 	bool acl; /* a whole name, and its value has another form on disk */
+	enum worth worth;
 } prefixes[] = {
-	{ "user.", 1, false },
-	{ "system.posix_acl_access", 2, true },
-	{ "system.posix_acl_default", 3, true },
-	{ "trusted.", 4, false },
-	{ "security.", 6, false },
-	{ "gnu.", 10, false },
-	{ NULL, 0, false },
+	{ "user.", 1, false, WORTH_USER },
+	{ XATTR_ACL_ACCESS, INDEX_ACL_ACCESS, true, WORTH_MOST },
+	{ XATTR_ACL_DEFAULT, 3, true, WORTH_MOST },
+	{ "trusted.", 4, false, WORTH_TRUSTED },
+	{ "security.", 6, false, WORTH_OTHER },
+	{ "gnu.", 10, false, WORTH_OTHER },
+	{ NULL, 0, false, 0 },
 };
 
 struct item {
@@ -48,6 +56,7 @@ struct item {
 	size_t name_length;
 	uint8_t index;
 	bool acl;
+	enum worth worth;
 	size_t size;   /* of the value on disk */
 	uint64_t need; /* bytes on disk, with the entry */
 	bool in_inode;
@@ -77,6 +86,14 @@ static const struct prefix *prefix_find(const char *name)
 	return p->text ? p : NULL;
 }
 
+static enum worth worth_of(const char *name, const struct prefix *prefix)
+{
+	for (size_t i = 0; i < sizeof worth_most / sizeof *worth_most; i++)
+		if (str_equal(name, worth_most[i]))
+			return WORTH_MOST;
+	return prefix->worth;
+}
+
 /* Fill in *item; what is wrong with the attribute, or NULL. */
 static const char *item_init(struct item *item, const struct model_xattr *xattr)
 {
@@ -88,6 +105,7 @@ static const char *item_init(struct item *item, const struct model_xattr *xattr)
 		return "ext4 has no attributes of that kind";
 	item->index = prefix->index;
 	item->acl = prefix->acl;
+	item->worth = worth_of(xattr->name, prefix);
 	item->name = xattr->name + strlen(prefix->text);
 	item->name_length = strlen(item->name);
 	item->size = xattr->size;
@@ -123,22 +141,18 @@ static int item_compare(const void *left, const void *right)
 	return order ? order : a->xattr < b->xattr ? -1 : a->xattr > b->xattr;
 }
 
-/* The largest first, equal ones in the order on disk. */
-static int item_compare_need(const void *left, const void *right)
+/* Those that matter most first, of these the smallest, equal ones against the order
+ * on disk.
+ */
+static int item_compare_worth(const void *left, const void *right)
 {
 	const struct item *a = left, *b = right;
 
+	if (a->worth != b->worth)
+		return a->worth > b->worth ? -1 : 1;
 	if (a->need != b->need)
-		return a->need > b->need ? -1 : 1;
-	return item_compare(left, right);
-}
-
-static void items_remove(struct items *items, size_t i, const char *why)
-{
-	drop(items, &items->at[i], why);
-	items->need -= items->at[i].need;
-	items->len--;
-	memmove(&items->at[i], &items->at[i + 1], (items->len - i) * sizeof *items->at);
+		return a->need < b->need ? -1 : 1;
+	return item_compare(right, left);
 }
 
 static int items_init(struct items *items, const struct model_xattr_set *set, struct err *err)
@@ -174,25 +188,6 @@ static void drop_doubles(struct items *items)
 		items->at[kept++] = items->at[i];
 	}
 	items->len = kept;
-}
-
-static const char no_room[] = "the file has more than ext4 has room for; the largest go first";
-
-/* By the sum alone, so that what remains is a few hundred at the most. */
-static void drop_excess(struct items *items)
-{
-	size_t gone = 0;
-
-	if (items->need <= ROOM)
-		return;
-	qsort(items->at, items->len, sizeof *items->at, item_compare_need);
-	for (; items->need > ROOM; gone++) {
-		drop(items, &items->at[gone], no_room);
-		items->need -= items->at[gone].need;
-	}
-	items->len -= gone;
-	memmove(items->at, items->at + gone, items->len * sizeof *items->at);
-	qsort(items->at, items->len, sizeof *items->at, item_compare);
 }
 
 /* Fill the inode in the order on disk; does the rest fit in the block? */
@@ -238,23 +233,56 @@ static bool arrange_best_fit(struct items *items)
 	return items->need - used * UNIT <= BLOCK_ROOM;
 }
 
-static size_t items_largest(const struct items *items)
+static bool arrange(struct items *items)
 {
-	size_t largest = 0;
-
-	for (size_t i = 1; i < items->len; i++) {
-		if (items->at[i].need > items->at[largest].need)
-			largest = i;
-	}
-	return largest;
+	return items->need <= ROOM && (arrange_first_fit(items) || arrange_best_fit(items));
 }
 
-static void arrange(struct items *items)
+/* One after the other, as long as there is an arrangement.  When one does not fit, a
+ * larger one does not either; of those that matter less there may be smaller ones.
+ */
+static void keep_what_matters(struct items *items)
+{
+	const size_t count = items->len;
+	bool full[WORTH_MOST + 1] = { false };
+
+	qsort(items->at, count, sizeof *items->at, item_compare_worth);
+	items->len = items->need = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct item item = items->at[i];
+
+		items->at[items->len++] = item;
+		items->need += item.need;
+		if (!full[item.worth] && arrange(items))
+			continue;
+		full[item.worth] = true;
+		items->len--;
+		items->need -= item.need;
+		drop(items, &item, "the file has more than ext4 has room for");
+	}
+	qsort(items->at, items->len, sizeof *items->at, item_compare);
+}
+
+static void items_fit(struct items *items)
 {
 	drop_doubles(items);
-	drop_excess(items);
-	while (!arrange_first_fit(items) && !arrange_best_fit(items))
-		items_remove(items, items_largest(items), no_room);
+	if (arrange(items))
+		return;
+	keep_what_matters(items);
+	arrange(items);
+}
+
+static uint32_t mode_cut(const struct items *items, const struct model_xattr_set *set)
+{
+	unsigned rights = 07;
+
+	for (size_t i = 0; i < items->len; i++)
+		if (items->at[i].index == INDEX_ACL_ACCESS)
+			return 0;
+	for (size_t i = 0; i < set->len; i++)
+		if (str_equal(set->at[i].name, XATTR_ACL_ACCESS))
+			rights &= acl_group_rights(set->at[i].value, set->at[i].size);
+	return (~rights & 07) << 3;
 }
 
 /* Entries grow upwards from first, values downwards from end. */
@@ -323,9 +351,20 @@ static uint32_t fold_hash(uint32_t sum, uint32_t hash)
 	return (sum << 16 | sum >> 16) ^ hash;
 }
 
-/* bytes: aligned, which ext2fs_ext_attr_hash_entry needs. */
-static size_t encode_block(const struct items *items, uint8_t bytes[BLOCK])
+static void lend_value(struct xattr_image *out, const struct item *item, size_t at)
 {
+	if (item->acl || item->size < LENT_LEAST || out->lent_count == VOLMAP_LOANS_MAX)
+		return;
+	out->lent[out->lent_count++] = (struct volmap_loan){
+		.bytes = item->xattr->value,
+		.at = (uint16_t)at,
+		.len = (uint16_t)item->size,
+	};
+}
+
+static void encode_block(const struct items *items, struct xattr_image *out)
+{
+	_Alignas(uint32_t) uint8_t bytes[BLOCK] = { 0 }; /* as ext2fs_ext_attr_hash_entry needs */
 	struct region region = { bytes + HEADER, bytes + BLOCK, bytes };
 	struct ext2_ext_attr_header header = {
 		.h_magic = htole32(EXT2_EXT_ATTR_MAGIC),
@@ -333,7 +372,6 @@ static size_t encode_block(const struct items *items, uint8_t bytes[BLOCK])
 		.h_blocks = htole32(1),
 	};
 	uint32_t sum = 0;
-	size_t count = 0;
 	bool sharable = true; /* h_hash 0 says no; an entry's hash 0 is what forbids it */
 
 	for (size_t i = 0; i < items->len; i++) {
@@ -344,15 +382,18 @@ static size_t encode_block(const struct items *items, uint8_t bytes[BLOCK])
 			continue;
 		region.end -= EXT2_EXT_ATTR_SIZE(item->size);
 		put_value(region.end, item);
+		lend_value(out, item, (size_t)(region.end - bytes));
 		hash = entry_hash(item, region.end);
 		put_item(&region, item, hash);
 		sum = fold_hash(sum, hash);
 		sharable = sharable && hash != 0;
-		count++;
+		out->has_block = true;
 	}
+	if (!out->has_block)
+		return;
 	header.h_hash = htole32(sharable ? sum : 0);
 	memcpy(bytes, &header, sizeof header);
-	return count;
+	memcpy(out->block, bytes, sizeof bytes);
 }
 
 int xattr_encode(const struct model_xattr_set *set, struct xattr_image *out,
@@ -361,21 +402,20 @@ int xattr_encode(const struct model_xattr_set *set, struct xattr_image *out,
 {
 	autofree struct item *list = NULL;
 	struct items items = { .dropped = dropped, .ctx = ctx };
-	_Alignas(uint32_t) uint8_t block[BLOCK] = { 0 };
 
 	*out = (struct xattr_image){ 0 };
 	if (items_init(&items, set, err))
 		return -1;
 	list = items.at;
-	arrange(&items);
+	items_fit(&items);
 	encode_inode(&items, out->inode);
-	out->has_block = encode_block(&items, block) > 0;
-	if (out->has_block)
-		memcpy(out->block, block, sizeof block);
+	encode_block(&items, out);
+	out->mode_cut = mode_cut(&items, set);
 	return 0;
 }
 
-void xattr_block_seal(uint8_t block[4096], uint32_t refcount, uint64_t place, uint32_t fs_seed)
+void xattr_block_seal(uint8_t block[MODEL_BLOCK], uint32_t refcount, uint64_t place,
+		      uint32_t fs_seed)
 {
 	const uint64_t number = htole64(place);
 	uint32_t sum;

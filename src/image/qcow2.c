@@ -185,7 +185,7 @@ static int place_packed(struct qcow2 *q, size_t size, uint64_t *offset, struct e
 {
 	uint64_t room = q->pack_end - q->pack_at;
 	bool adjacent = q->pack_end == q->refs.next << q->cluster_bits;
-	uint16_t *ref = room ? refcounts_open(&q->refs, q->pack_at >> q->cluster_bits) : NULL;
+	uint16_t *ref = room ? refcounts_newest(&q->refs, q->pack_at >> q->cluster_bits) : NULL;
 
 	if (!ref || *ref == REFCOUNT_MAX || (size > room && !adjacent)) {
 		if (cluster_alloc(q, offset, err) < 0)

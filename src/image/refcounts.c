@@ -60,7 +60,7 @@ static int block_write(const struct refcounts *r, uint16_t *refs, uint64_t offse
 }
 
 /* Writes the open block to host cluster `where`; the next one is open then. */
-static int open_close(struct refcounts *r, uint64_t where, struct err *err)
+static int newest_write(struct refcounts *r, uint64_t where, struct err *err)
 {
 	uint64_t offset = where << r->cluster_bits;
 
@@ -72,14 +72,14 @@ static int open_close(struct refcounts *r, uint64_t where, struct err *err)
 	return 0;
 }
 
-uint16_t *refcounts_open(struct refcounts *r, uint64_t cluster)
+uint16_t *refcounts_newest(struct refcounts *r, uint64_t cluster)
 {
 	return cluster / r->per_block == r->open_index ? &r->open[cluster % r->per_block] : NULL;
 }
 
 static void count_once(struct refcounts *r, uint64_t cluster)
 {
-	uint16_t *ref = refcounts_open(r, cluster);
+	uint16_t *ref = refcounts_newest(r, cluster);
 
 	assert(ref && *ref == 0);
 	*ref = 1;
@@ -92,7 +92,7 @@ int refcounts_alloc(struct refcounts *r, uint64_t *cluster, struct err *err)
 	if (c / r->per_block != r->open_index) {
 		uint64_t where = r->next++;
 
-		if (open_close(r, where, err) < 0)
+		if (newest_write(r, where, err) < 0)
 			return -1;
 		count_once(r, where);
 	}
@@ -134,7 +134,7 @@ static int drop_one(struct refcounts *r, uint64_t cluster, struct err *err)
 
 	if (cluster >= r->next)
 		return image_say_changed(r->img, err);
-	ref = refcounts_open(r, cluster);
+	ref = refcounts_newest(r, cluster);
 	if (!ref) {
 		if (back_read(r, (size_t)(cluster / r->per_block), err) < 0)
 			return -1;
@@ -179,9 +179,9 @@ static int write_blocks(struct refcounts *r, const struct refcounts_tail *t, str
 	uint64_t cluster = t->first;
 
 	for (uint64_t i = 0; i < t->block_count; i++) {
-		while (cluster < t->end && refcounts_open(r, cluster))
+		while (cluster < t->end && refcounts_newest(r, cluster))
 			count_once(r, cluster++);
-		if (open_close(r, t->blocks_at + i, err) < 0)
+		if (newest_write(r, t->blocks_at + i, err) < 0)
 			return -1;
 	}
 	assert(cluster == t->end);

@@ -36,7 +36,7 @@ void refcounts_free(struct refcounts *r);
 int refcounts_alloc(struct refcounts *r, uint64_t *cluster, struct err *err);
 
 /* The count of a cluster in the open block; NULL when it lies in another. */
-uint16_t *refcounts_open(struct refcounts *r, uint64_t cluster);
+uint16_t *refcounts_newest(struct refcounts *r, uint64_t cluster);
 
 /* One reference less to each of [first, last].  At zero a cluster is a hole of
  * the file: it is not given out again.

@@ -26,7 +26,7 @@ static void put_paths(struct slice value, const struct boot_paths *paths, unsign
 
 	while (slice_word(&value, &word)) {
 		text_add(out, slice_between(copied, word.at));
-		if (boot_paths_rewrite(word, paths, out))
+		if (boot_path_rewrite(word, paths, out))
 			*changes |= CHANGE_PATHS;
 		copied = word.at + word.len;
 	}
@@ -68,8 +68,7 @@ void bls_rewrite(struct slice text, struct cmdline *c, const struct boot_paths *
 		rewrite_line(line, c, paths, out);
 }
 
-/* The value of the first line with that key, at most cap - 1 bytes of it. */
-static void get_value(struct slice text, const char *name, char *dst, size_t cap)
+bool bls_value(struct slice text, const char *name, char *dst, size_t cap)
 {
 	struct slice line, key, value;
 
@@ -79,10 +78,12 @@ static void get_value(struct slice text, const char *name, char *dst, size_t cap
 			continue;
 		while (value.len && (value.at[0] == ' ' || value.at[0] == '\t'))
 			value = slice_from(value, 1);
-		if (!slice_copy(value, dst, cap))
-			dst[0] = '\0';
-		return;
+		if (slice_copy(value, dst, cap))
+			return true;
+		dst[0] = '\0';
+		return false;
 	}
+	return false;
 }
 
 static int compare_entries(const void *a, const void *b)
@@ -91,8 +92,8 @@ static int compare_entries(const void *a, const void *b)
 	char version_x[VERSION_MAX], version_y[VERSION_MAX];
 	int order;
 
-	get_value(x->text, "version", version_x, sizeof version_x);
-	get_value(y->text, "version", version_y, sizeof version_y);
+	bls_value(x->text, "version", version_x, sizeof version_x);
+	bls_value(y->text, "version", version_y, sizeof version_y);
 	order = strverscmp(version_y, version_x);
 	return order ? order : strverscmp(y->id, x->id);
 }
@@ -163,6 +164,22 @@ static void put_command(struct slice text, const char *name, const struct slice 
 			put_words(value, grubenv, out);
 }
 
+/* Without a variable, which might have it? */
+static bool lacks_root(struct slice text)
+{
+	struct slice line, key, value, word;
+
+	while (slice_line(&text, &line)) {
+		if (!split_line(line, &key, &value) || !slice_is(key, "options"))
+			continue;
+		while (slice_quoted_word(&value, &word))
+			if (slice_starts(word, "root=") || slice_starts(word, "\"root=") ||
+			    memchr(word.at, '$', word.len))
+				return false;
+	}
+	return true;
+}
+
 /* Unrestricted: on a machine without a console nobody could give a password, and
  * without one the entry can still not be edited.
  */
@@ -171,17 +188,23 @@ void bls_menuentry(const struct bls_entry *entry, struct slice grubenv, struct t
 	char title[WORD_MAX], kernel[WORD_MAX];
 	autotext struct text initrds = { 0 };
 
-	get_value(entry->text, "title", title, sizeof title);
-	get_value(entry->text, "linux", kernel, sizeof kernel);
+	bls_value(entry->text, "title", title, sizeof title);
+	bls_value(entry->text, "linux", kernel, sizeof kernel);
 	if (!kernel[0])
 		return;
 	text_puts(out, "menuentry ");
 	grubscript_quote(title[0] ? title : entry->id, out);
 	text_puts(out, " --unrestricted --id ");
 	grubscript_quote(entry->id, out);
-	text_puts(out, " {\n\tlinux ");
+	text_puts(out, " {\n");
+	if (entry->volume_uuid)
+		text_format(out, "\tsearch --no-floppy --fs-uuid --set=root %s\n",
+			    entry->volume_uuid);
+	text_puts(out, "\tlinux ");
 	grubscript_quote(kernel, out);
 	put_command(entry->text, "options", &grubenv, out);
+	if (entry->root_uuid && lacks_root(entry->text))
+		text_format(out, " root=UUID=%s", entry->root_uuid);
 	put_command(entry->text, "initrd", &grubenv, &initrds);
 	if (initrds.len)
 		text_format(out, "\n\tinitrd%s", initrds.at);

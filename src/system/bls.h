@@ -15,7 +15,14 @@ void bls_rewrite(struct slice text, struct cmdline *cmdline, const struct boot_p
 struct bls_entry {
 	const char *id; /* its file's name without ".conf" */
 	struct slice text;
+
+	/* For one that is not where GRUB's root is; NULL: it is. */
+	const char *volume_uuid;
+	const char *root_uuid; /* when it leaves it to the partition table what the root is */
 };
+
+/* The value of the first line with that key; false, and "", when there is none that fits. */
+bool bls_value(struct slice text, const char *key, char *dst, size_t cap);
 
 /* Newest first, by version and then by id. */
 void bls_sort(struct bls_entry *entries, size_t count);

@@ -10,6 +10,7 @@
 #include "system/edit_inner.h"
 #include "system/fstab.h"
 #include "system/kernels.h"
+#include "system/mntopts.h"
 #include "walk/reach.h"
 
 #include <elf.h>
@@ -85,7 +86,10 @@ static int find_kernel(const struct edit *e, struct boot *out, struct err *err)
 		out->kernel = steal(&kernels.at[0].path);
 		out->version = steal(&kernels.at[0].version);
 		out->initrd = steal(&kernels.at[0].initrd);
+		out->all_have_initrd = out->initrd != NULL;
 	}
+	for (size_t i = 1; i < kernels.len; i++)
+		out->all_have_initrd = out->all_have_initrd && kernels.at[i].initrd;
 	kernels_free(&kernels);
 	return 0;
 }
@@ -153,7 +157,8 @@ static int look_at_arguments(const struct edit *e, struct cmdline *out, struct e
 	return done;
 }
 
-static int find_encryption(const struct edit *e, struct boot *out, struct err *err)
+/* Encrypted?  A subvolume?  The arguments tell, or fstab and crypttab. */
+static int find_root(const struct edit *e, struct boot *out, struct err *err)
 {
 	struct fstab_entry root = { 0 };
 	struct cmdline found;
@@ -162,15 +167,59 @@ static int find_encryption(const struct edit *e, struct boot *out, struct err *e
 		return -1;
 	out->was_encrypted = found.names_container || crypttab_opens(e, found.root) ||
 			     (root.device && crypttab_opens(e, root.device));
+	if (!found.subvolume[0] && root.options)
+		mntopts_subvolume(slice_of(root.options), found.subvolume, sizeof found.subvolume);
 	fstab_entry_free(&root);
-	return 0;
+	if (!found.subvolume[0])
+		return 0;
+	out->subvolume = strdup(found.subvolume);
+	return out->subvolume ? 0 : err_nomem(err);
+}
+
+/* RESUME= in a shell's text, the last one; as it is when there is none. */
+static void find_resume_setting(struct slice text, char *dst, size_t cap)
+{
+	static const char name[] = "RESUME=";
+	struct slice line, word;
+
+	while (slice_line(&text, &line))
+		if (slice_quoted_word(&line, &word) && slice_starts(word, name) &&
+		    !slice_unquote(slice_from(word, strlen(name)), dst, cap))
+			dst[0] = '\0';
+}
+
+/* initramfs-tools': what its configuration names, else the swap partition. */
+static int find_resume(const struct edit *e, struct boot *out, struct err *err)
+{
+	autoglob char **files = edit_glob(e, "etc/initramfs-tools/conf.d/*", err);
+	char setting[256] = "";
+	bool missing;
+
+	if (!files || !edit_exists(e, "usr/share/initramfs-tools"))
+		return files ? 0 : -1;
+	for (char **file = files; *file; file++) {
+		struct err ignored = { 0 };
+		size_t len = 0;
+		autofree char *text = edit_read(e, *file, &len, &missing, &ignored);
+
+		if (text)
+			find_resume_setting((struct slice){ text, len }, setting, sizeof setting);
+	}
+	if (str_equal(setting, "none"))
+		return 0;
+	if (*setting && !str_equal(setting, "auto")) {
+		out->resume = strdup(setting);
+		return out->resume ? 0 : err_nomem(err);
+	}
+	out->resume = fstab_swap_partition(e, &missing, err);
+	return out->resume || missing ? 0 : -1;
 }
 
 int boot_find(const struct edit *e, bool boot_is_separate, struct boot *out, struct err *err)
 {
 	*out = (struct boot){ .machine = find_machine(e), .boot_is_separate = boot_is_separate };
 	if (find_kernel(e, out, err) == 0 && find_grub(e, out, err) == 0 &&
-	    find_encryption(e, out, err) == 0)
+	    find_root(e, out, err) == 0 && find_resume(e, out, err) == 0)
 		return 0;
 	boot_free(out);
 	return -1;
@@ -183,6 +232,8 @@ void boot_free(struct boot *boot)
 	free(boot->version);
 	free(boot->grub_dir);
 	free(boot->grub_cfg);
+	free(boot->subvolume);
+	free(boot->resume);
 	*boot = (struct boot){ 0 };
 }
 

@@ -30,8 +30,11 @@ struct boot {
 	char *grub_dir; /* "boot/grub" or "boot/grub2"; the first when there is none */
 	char *grub_cfg; /* NULL: the tree has none */
 	bool boot_is_separate;
-	bool uses_blscfg;   /* its grub.cfg leaves the menu to the blscfg command */
+	bool all_have_initrd; /* every one of its kernels */
+	bool uses_blscfg;     /* its grub.cfg leaves the menu to the blscfg command */
 	bool was_encrypted; /* its root was in a LUKS container, by crypttab or kernel arguments */
+	char *subvolume;    /* of its root, "/@", by kernel arguments or fstab; NULL: none */
+	char *resume; /* what its initrds look for by themselves to resume from; NULL: nothing */
 };
 
 int boot_find(const struct edit *e, bool boot_is_separate, struct boot *out, struct err *err);
@@ -47,7 +50,9 @@ char *boot_root_argument(const struct edit *e, bool *missing, struct err *err);
  * etc/kernel/cmdline); a subvolume's path in front of kernels; has_blscfg false: BLS
  * entries become menu entries; without grub.cfg a minimal one.  Warns where an
  * initrd would still ask for a container that is gone.
- * subvolume: "/@" when the source's root was that of a filesystem, "" or NULL if not.
+ * A grub.cfg that would have to be made where something odd is: ERR_REFUSED.
+ * subvolume: "/@" when the source's root was that of a filesystem, "" or NULL if not: then
+ * the one that the boot configuration or fstab names counts.
  */
 struct boot_config {
 	const struct names *names;

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "system/bls.h"
 #include "system/edit.h"
 #include "system/grub_text.h"
@@ -11,27 +12,33 @@
 
 static const char menu_entries[] = "boot/loader/entries/*.conf";
 
+const char *const bootfiles_esp[] = { "boot/efi", "efi", NULL };
+
+/* Where names are those of a FAT, the case of letters does not matter. */
+enum where { PLAIN, FAT, ESP };
+
 static const struct place {
 	const char *pattern;
 	enum bootfile_kind kind;
+	enum where where;
 } places[] = {
-	{ "boot/grub/grub.cfg", BOOTFILE_GRUB_CFG },
-	{ "boot/grub2/grub.cfg", BOOTFILE_GRUB_CFG },
-	{ "boot/efi/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG },
-	{ "efi/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG },
-	{ "boot/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG },
-	{ "boot/grub/custom.cfg", BOOTFILE_GRUB_CFG },
-	{ "boot/grub2/custom.cfg", BOOTFILE_GRUB_CFG },
-	{ "boot/grub/grubenv", BOOTFILE_GRUBENV },
-	{ "boot/grub2/grubenv", BOOTFILE_GRUBENV },
-	{ "boot/efi/EFI/*/grubenv", BOOTFILE_GRUBENV },
-	{ menu_entries, BOOTFILE_ENTRY },
-	{ "boot/efi/loader/entries/*.conf", BOOTFILE_ENTRY },
-	{ "efi/loader/entries/*.conf", BOOTFILE_ENTRY },
-	{ "etc/kernel/cmdline", BOOTFILE_CMDLINE },
-	{ "usr/lib/kernel/cmdline", BOOTFILE_CMDLINE },
-	{ "etc/default/grub", BOOTFILE_DEFAULT_GRUB },
-	{ "etc/default/grub.d/*.cfg", BOOTFILE_DEFAULT_GRUB },
+	{ "boot/grub/grub.cfg", BOOTFILE_GRUB_CFG, PLAIN },
+	{ "boot/grub2/grub.cfg", BOOTFILE_GRUB_CFG, PLAIN },
+	{ "boot/efi/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG, FAT },
+	{ "efi/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG, FAT },
+	{ "boot/EFI/*/grub.cfg", BOOTFILE_GRUB_CFG, FAT },
+	{ "boot/grub/custom.cfg", BOOTFILE_GRUB_CFG, PLAIN },
+	{ "boot/grub2/custom.cfg", BOOTFILE_GRUB_CFG, PLAIN },
+	{ "boot/grub/grubenv", BOOTFILE_GRUBENV, PLAIN },
+	{ "boot/grub2/grubenv", BOOTFILE_GRUBENV, PLAIN },
+	{ "boot/efi/EFI/*/grubenv", BOOTFILE_GRUBENV, FAT },
+	{ menu_entries, BOOTFILE_ENTRY, PLAIN },
+	{ "boot/efi/loader/entries/*.conf", BOOTFILE_ENTRY, ESP },
+	{ "efi/loader/entries/*.conf", BOOTFILE_ENTRY, ESP },
+	{ "etc/kernel/cmdline", BOOTFILE_CMDLINE, PLAIN },
+	{ "usr/lib/kernel/cmdline", BOOTFILE_CMDLINE, PLAIN },
+	{ "etc/default/grub", BOOTFILE_DEFAULT_GRUB, PLAIN },
+	{ "etc/default/grub.d/*.cfg", BOOTFILE_DEFAULT_GRUB, PLAIN },
 };
 
 void bootfile_rewrite(enum bootfile_kind kind, struct slice text, struct grubcfg *cfg,
@@ -57,12 +64,21 @@ void bootfile_rewrite(enum bootfile_kind kind, struct slice text, struct grubcfg
 	}
 }
 
+static const char *esp_of(const struct place *place)
+{
+	const char *const *dir = bootfiles_esp;
+
+	while (*dir && !str_starts(place->pattern, *dir))
+		dir++;
+	return *dir;
+}
+
 typedef int visitor(void *ctx, const struct bootfile *file, struct err *err);
 
 static int visit(const struct edit *e, const char *path, const struct place *place, visitor *fn,
 		 void *ctx, struct err *err)
 {
-	bool missing;
+	bool missing, odd = edit_is_odd(e, path);
 	size_t len = 0;
 	struct err why = { 0 };
 	autofree char *text = edit_read(e, path, &len, &missing, &why);
@@ -70,12 +86,14 @@ static int visit(const struct edit *e, const char *path, const struct place *pla
 		.path = path,
 		.kind = place->kind,
 		.text = { text, len },
+		.why = odd ? "it is no regular file" : why.text,
 		.makes_menu = place->pattern == menu_entries,
+		.esp = place->where == ESP ? esp_of(place) : NULL,
 	};
 
-	if (!text && missing)
+	if (!text && missing && !odd)
 		return 0;
-	if (!text && !edit_is_denied(&why)) {
+	if (!text && !missing && !edit_is_denied(&why)) {
 		*err = why;
 		return -1;
 	}
@@ -85,7 +103,8 @@ static int visit(const struct edit *e, const char *path, const struct place *pla
 static int walk_place(const struct edit *e, const struct place *place, visitor *fn, void *ctx,
 		      struct err *err)
 {
-	autoglob char **paths = edit_glob(e, place->pattern, err);
+	autoglob char **paths = place->where == PLAIN ? edit_glob(e, place->pattern, err)
+						      : edit_glob_fat(e, place->pattern, err);
 	int done = paths ? 0 : -1;
 
 	for (char **p = paths; done == 0 && *p; p++)

@@ -28,11 +28,17 @@ void bootfile_rewrite(enum bootfile_kind kind, struct slice text, struct grubcfg
 struct bootfile {
 	const char *path;
 	enum bootfile_kind kind;
-	struct slice text; /* at is NULL when we may not read it */
+	struct slice text; /* at is NULL when it is left as it is */
+	const char *why;   /* it is, in words */
 	bool makes_menu;   /* an entry of the place where blscfg looks */
+	const char
+		*esp; /* one of bootfiles_esp, from which its paths count; NULL: it is not there */
 };
 
-/* Call fn for each that is there, in the order in which they count for what is
+/* The directories on which an ESP is mounted as a rule, besides /boot; ends with NULL. */
+extern const char *const bootfiles_esp[];
+
+/* Call fn for each that is there, whatever it is, in the order in which they count for what is
  * booted; it returns 0, -1 with err, or 1 to end the walk.
  */
 int bootfiles_walk(const struct edit *e,

@@ -24,6 +24,9 @@ enum boot_change {
 	CHANGE_OTHER_SYSTEMS = 1 << 7,
 	CHANGE_COMMANDS = 1 << 8,
 	CHANGE_ENTRIES = 1 << 9,
+	CHANGE_NETWORK_ROOT = 1 << 10,
+	CHANGE_NORESUME = 1 << 11,
+	CHANGE_UNWANTED = 1 << 12,
 };
 
 /* In words (malloc); NULL without memory. */
@@ -32,9 +35,18 @@ char *boot_changes_text(unsigned changes);
 struct cmdline {
 	const struct names *names; /* NULL: only look */
 	bool has_initrd;	   /* without one the kernel knows no UUIDs */
+	bool wants_noresume;	   /* the initrd has a device of its own to resume from */
+	const char
+		*old_root; /* for arguments without a root=: what it was, NULL or "": not known */
+
+	/* Arguments that go besides, also without names; one that ends with "=" stands for
+	 * all that begin so.  Ends with NULL; may be NULL.
+	 */
+	const char *const *unwanted;
 
 	/* Found on the way. */
 	char root[256];	      /* the first root= that is no variable, as it was; "" for none */
+	char subvolume[256];  /* of the first rootflags=subvol=, "/@"; "" for none */
 	bool names_container; /* rd.luks.uuid=, cryptdevice= and so on */
 	unsigned changes;     /* enum boot_change */
 };

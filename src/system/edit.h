@@ -36,16 +36,21 @@ struct edit {
 char *edit_read(const struct edit *e, const char *path, size_t *len, bool *missing,
 		struct err *err);
 
-/* Did edit_read fail because we may not read it? */
+/* Did edit_read fail because we may not read it, or because it is too large? */
 bool edit_is_denied(const struct err *err);
 
 bool edit_exists(const struct edit *e, const char *path);
 
-/* Every path (without links in it) that matches: components with * ? [ ] as
- * fnmatch has them, a leading dot included; sorted; malloc'd list that ends with
- * NULL, each string malloc'd.  Never follows a link on the way.
+/* Is there something that is no regular file, and no link that leads nowhere? */
+bool edit_is_odd(const struct edit *e, const char *path);
+
+/* Every path that matches: components with * ? [ ] as fnmatch has them, a leading
+ * dot included; sorted; malloc'd list that ends with NULL, each string malloc'd.
+ * A link is followed where the pattern names it, not where it only matches.
+ * edit_glob_fat: letters match in either case, as on a FAT.
  */
 char **edit_glob(const struct edit *e, const char *pattern, struct err *err);
+char **edit_glob_fat(const struct edit *e, const char *pattern, struct err *err);
 void edit_glob_free(char **paths);
 
 static inline void edit_glob_cleanup(char ***paths)

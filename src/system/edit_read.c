@@ -25,13 +25,22 @@ bool edit_exists(const struct edit *e, const char *path)
 
 bool edit_is_denied(const struct err *err)
 {
-	return err->sys_errno == EACCES || err->sys_errno == EPERM;
+	return err->sys_errno == EACCES || err->sys_errno == EPERM || err->sys_errno == EFBIG;
+}
+
+bool edit_is_odd(const struct edit *e, const char *path)
+{
+	uint32_t node = model_resolve(e->model, path, MODEL_FOLLOW);
+
+	return node != MODEL_NONE && !S_ISREG(e->model->nodes[node].mode);
 }
 
 static int too_large(const char *path, struct err *err)
 {
-	return err_set(err, ERR_FAILED, "cannot edit /%s for the image: more than %s", path,
-		       size_format(READ_MAX).text);
+	err_set(err, ERR_FAILED, "cannot edit /%s for the image: more than %s", path,
+		size_format(READ_MAX).text);
+	err->sys_errno = EFBIG;
+	return -1;
 }
 
 static char *copy_content(const struct model_node *n, size_t *len, struct err *err)
@@ -125,6 +134,7 @@ struct glob {
 	const struct model *model;
 	const char *component[PATTERN_COMPONENTS_MAX];
 	size_t components;
+	int flags; /* of fnmatch */
 	char **list;
 	size_t len, cap;
 };
@@ -140,6 +150,11 @@ static int glob_add(struct glob *g, char *path)
 
 static int glob_below(struct glob *g, uint32_t dir, const char *prefix, size_t depth);
 
+static bool has_wildcard(const char *component)
+{
+	return strpbrk(component, "*?[\\") != NULL;
+}
+
 /* A name that component number depth matches. */
 static int glob_name(struct glob *g, uint32_t node, const char *prefix, const char *name,
 		     size_t depth)
@@ -154,7 +169,9 @@ static int glob_name(struct glob *g, uint32_t node, const char *prefix, const ch
 		steal(&path);
 		return 0;
 	}
-	if (!S_ISDIR(g->model->nodes[node].mode))
+	if (S_ISLNK(g->model->nodes[node].mode) && !has_wildcard(g->component[depth]))
+		node = model_resolve(g->model, path, MODEL_FOLLOW);
+	if (node == MODEL_NONE || !S_ISDIR(g->model->nodes[node].mode))
 		return 0;
 	return glob_below(g, edit_directory_top(g->model, node), path, depth + 1);
 }
@@ -166,7 +183,7 @@ static int glob_below(struct glob *g, uint32_t dir, const char *prefix, size_t d
 	const struct model_node *d = &m->nodes[dir];
 	const char *component = g->component[depth];
 
-	if (!strpbrk(component, "*?[\\")) {
+	if (!has_wildcard(component) && !g->flags) {
 		uint32_t node = model_lookup(m, dir, component);
 
 		return node == MODEL_NONE ? 0 : glob_name(g, node, prefix, component, depth);
@@ -175,7 +192,7 @@ static int glob_below(struct glob *g, uint32_t dir, const char *prefix, size_t d
 		const struct model_entry *entry = &m->entries[d->first + i];
 		const char *name = model_string(m, entry->name);
 
-		if (fnmatch(component, name, 0) == 0 &&
+		if (fnmatch(component, name, g->flags) == 0 &&
 		    glob_name(g, entry->node, prefix, name, depth) < 0)
 			return -1;
 	}
@@ -200,9 +217,14 @@ static int glob_split(struct glob *g, char *pattern, struct err *err)
 	return 0;
 }
 
-char **edit_glob(const struct edit *e, const char *pattern, struct err *err)
+static char **glob_with(const struct edit *e, const char *pattern, int flags, struct err *err)
 {
-	struct glob g = { .model = e->model, .list = calloc(1, sizeof *g.list), .cap = 1 };
+	struct glob g = {
+		.model = e->model,
+		.flags = flags,
+		.list = calloc(1, sizeof *g.list),
+		.cap = 1,
+	};
 	autofree char *copy = strdup(pattern);
 
 	if (!g.list || !copy) {
@@ -221,6 +243,16 @@ char **edit_glob(const struct edit *e, const char *pattern, struct err *err)
 	}
 	qsort(g.list, g.len, sizeof *g.list, compare_paths);
 	return g.list;
+}
+
+char **edit_glob(const struct edit *e, const char *pattern, struct err *err)
+{
+	return glob_with(e, pattern, 0, err);
+}
+
+char **edit_glob_fat(const struct edit *e, const char *pattern, struct err *err)
+{
+	return glob_with(e, pattern, FNM_CASEFOLD, err);
 }
 
 void edit_glob_free(char **paths)

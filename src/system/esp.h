@@ -14,8 +14,14 @@
 struct edit;
 struct err;
 
+enum esp_rule {
+	ESP_IF_MISSING, /* the source's own counts */
+	ESP_INSTEAD,	/* of the source's, which becomes NAME.of-source */
+};
+
 struct esp_file {
 	const char *path; /* "EFI/BOOT/BOOTX64.EFI" */
+	enum esp_rule rule;
 	const void *bytes;
 	size_t len;
 };
@@ -23,7 +29,7 @@ struct esp_file {
 struct esp_config {
 	struct edit *edit;
 	uint32_t source; /* directory node whose content is copied whole, or MODEL_NONE */
-	const struct esp_file *add; /* only where the source has no such file */
+	const struct esp_file *add;
 	size_t add_count;
 	const char *serial; /* "ABCD-1234" */
 	const char *label;  /* up to 11 characters, kept as they are; "" for none */
@@ -36,6 +42,11 @@ struct esp_config {
  * one that moved as ACCOUNT_CHANGED or ACCOUNT_VANISHED.  ERR_REFUSED without mtools.
  * size: whole MiB.
  */
+/* The node at path below dir, as FAT finds it: in any case.  MODEL_NONE when there is
+ * none.
+ */
+uint32_t esp_lookup(const struct model *m, uint32_t dir, const char *path);
+
 int esp_build(const struct esp_config *cfg, int *fd, uint64_t *size, struct err *err);
 
 #endif

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/esp_list.h"
 
+#include "base/account.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/size.h"
 #include "base/str.h"
@@ -194,7 +196,26 @@ static int add_directory(const struct esp_config *cfg, uint32_t dir, const char 
 	return drop_clashes(cfg, out, from, err);
 }
 
-static const struct esp_item *find_item(const struct esp_list *list, const char *path, size_t len)
+uint32_t esp_lookup(const struct model *m, uint32_t dir, const char *path)
+{
+	while (dir != MODEL_NONE && *path) {
+		const struct model_node *d = &m->nodes[dir];
+		size_t len = strcspn(path, "/");
+		uint32_t found = MODEL_NONE;
+
+		for (uint32_t i = 0; S_ISDIR(d->mode) && i < d->count; i++) {
+			const char *name = model_string(m, m->entries[d->first + i].name);
+
+			if (strncasecmp(name, path, len) == 0 && name[len] == '\0')
+				found = m->entries[d->first + i].node;
+		}
+		dir = found;
+		path += len + (path[len] == '/');
+	}
+	return dir;
+}
+
+static struct esp_item *find_item(const struct esp_list *list, const char *path, size_t len)
 {
 	for (size_t i = 0; i < list->len; i++)
 		if (strncasecmp(list->at[i].path, path, len) == 0 && list->at[i].path[len] == '\0')
@@ -225,10 +246,26 @@ static int add_parents(const struct esp_config *cfg, const struct esp_file *file
 	return 0;
 }
 
+static int step_aside(const struct esp_config *cfg, struct esp_item *item, struct err *err)
+{
+	autofree char *shown = model_path(cfg->edit->model, item->node);
+	char *path = str_format("%s.of-source", item->path);
+
+	if (!path || !shown) {
+		free(path);
+		return err_nomem(err);
+	}
+	account_add(cfg->edit->account, ACCOUNT_EDITED, shown,
+		    "ours instead; the source's, which may know only its own disk, is %s", path);
+	free(item->path);
+	item->path = path;
+	return 0;
+}
+
 static int add_file(const struct esp_config *cfg, const struct esp_file *file, struct esp_list *out,
 		    struct err *err)
 {
-	const struct esp_item *there = find_item(out, file->path, strlen(file->path));
+	struct esp_item *there = find_item(out, file->path, strlen(file->path));
 	struct esp_item item = {
 		.node = MODEL_NONE,
 		.file = file,
@@ -240,8 +277,10 @@ static int add_file(const struct esp_config *cfg, const struct esp_file *file, s
 		return err_set(err, ERR_REFUSED,
 			       "%s cannot be put on the EFI system partition: it is a directory",
 			       file->path);
-	if (there)
+	if (there && file->rule == ESP_IF_MISSING)
 		return 0;
+	if (there && step_aside(cfg, there, err) < 0)
+		return -1;
 	if (add_parents(cfg, file, out, err) < 0)
 		return -1;
 	item.path = strdup(file->path);

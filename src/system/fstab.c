@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "system/device.h"
 #include "system/edit.h"
 #include "system/fstab_text.h"
 #include "system/names.h"
@@ -45,14 +46,6 @@ static bool fact_is_mapped_file(const void *ctx, const char *device)
 	       file[0] == '/' && !str_starts(file, "/dev/") && fact_exists(ctx, file);
 }
 
-static bool something_is_mounted(const struct model *m, const char *name)
-{
-	uint32_t node = model_lookup(m, MODEL_ROOT, name);
-
-	return node != MODEL_NONE && S_ISDIR(m->nodes[node].mode) &&
-	       m->nodes[node].mounted != MODEL_NONE;
-}
-
 typedef void rewriter(struct slice text, const struct fstab_facts *facts, struct text *out,
 		      struct text *why);
 
@@ -86,8 +79,6 @@ static int fix(struct edit *e, const struct names *names, const char *path, rewr
 	autotext struct text out = { 0 }, why = { 0 };
 	const struct fstab_facts facts = {
 		.names = names,
-		.esp_is_boot = !names->boot.present && names->esp.present &&
-			       something_is_mounted(e->model, "boot"),
 		.exists = fact_exists,
 		.has_content = fact_has_content,
 		.is_mapped_file = fact_is_mapped_file,
@@ -97,7 +88,9 @@ static int fix(struct edit *e, const struct names *names, const char *path, rewr
 	if (!crypttab)
 		return -1;
 	if (denied)
-		log_warn("cannot read /%s, so it is left as it is", path);
+		log_warn("/%s is left as it is: it cannot be read or is too large", path);
+	else if (edit_is_odd(e, path))
+		log_warn("/%s is left as it is: it is no regular file", path);
 	rewrite(text, &facts, &out, &why);
 	if (text_check(&out, err) < 0 || text_check(&why, err) < 0)
 		return -1;
@@ -152,6 +145,30 @@ int fstab_find(const struct edit *e, const char *point, struct fstab_entry *out,
 	if (done < 0)
 		fstab_entry_free(out);
 	return done;
+}
+
+char *fstab_swap_partition(const struct edit *e, bool *missing, struct err *err)
+{
+	struct slice text, line;
+	bool denied;
+	autofree char *bytes = read_table(e, FSTAB, &text, &denied, err), *found = NULL;
+
+	*missing = bytes != NULL;
+	while (bytes && !found && slice_line(&text, &line)) {
+		struct fstab_fields raw;
+		char device[4096];
+
+		if (!fstab_split(line, &raw) || !slice_is(raw.type, "swap") ||
+		    !fstab_decode(raw.device, device, sizeof device) ||
+		    device_parse(device).kind == DEVICE_ELSEWHERE)
+			continue;
+		*missing = false;
+		found = strdup(device);
+		if (!found)
+			err_nomem(err);
+		break;
+	}
+	return steal(&found);
 }
 
 void fstab_entry_free(struct fstab_entry *entry)

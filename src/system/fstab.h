@@ -23,6 +23,8 @@ struct fstab_entry {
 	char *device, *type, *options;
 };
 int fstab_find(const struct edit *e, const char *point, struct fstab_entry *out, struct err *err);
+/* The first swap partition that it names (malloc), NULL with *missing when there is none. */
+char *fstab_swap_partition(const struct edit *e, bool *missing, struct err *err);
 void fstab_entry_free(struct fstab_entry *entry);
 
 /* Does etc/crypttab name a container that device ("/dev/mapper/...") is, or may be, in? */

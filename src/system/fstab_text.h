@@ -12,7 +12,6 @@ struct names;
 /* What has to be known of the tree; paths and points begin with "/". */
 struct fstab_facts {
 	const struct names *names;
-	bool esp_is_boot; /* the ESP is what is mounted at /boot */
 	bool (*exists)(const void *ctx, const char *path);
 	bool (*has_content)(const void *ctx, const char *directory);
 
@@ -21,7 +20,9 @@ struct fstab_facts {
 	const void *ctx;
 };
 
-/* The fields of a line as they stand there, in slices of it; len 0: not there. */
+/* The fields of a line as they stand there, in slices of it; len 0: not there, which
+ * for systemd is "auto" and "defaults".
+ */
 enum { FSTAB_FIELDS = 4 };
 
 struct fstab_fields {
@@ -33,7 +34,7 @@ struct fstab_fields {
 	};
 };
 
-/* False for a comment, and for what has less than three fields. */
+/* False for a comment, and for what has less than two fields. */
 bool fstab_split(struct slice line, struct fstab_fields *out);
 
 /* A field with its "\040"s decoded; false when it is too long. */

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/grub_text.h"
 
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "system/device.h"
 #include "system/names.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* --- the script language ------------------------------------------------------ */
 
@@ -145,13 +148,14 @@ bool grubenv_rewrite(struct slice text, struct cmdline *c, struct text *out)
 
 typedef void rewriter(struct slice value, struct cmdline *c, struct text *out);
 
-/* Ubuntu's way to boot without an initrd. */
-static void rewrite_partuuid(struct slice value, struct cmdline *c, struct text *out)
+/* A name of the root's: ours when it is anything else. */
+static void rewrite_name(struct slice value, const char *kind, const char *ours, struct cmdline *c,
+			 struct text *out)
 {
-	const char *ours = c->names ? c->names->root.partuuid_text : NULL;
+	autofree char *spec = str_format("%s%.*s", kind, (int)MIN(value.len, 256), value.at);
+	struct device device = device_parse(spec ? spec : "");
 
-	if (!ours || !value.len || memchr(value.at, '$', value.len) ||
-	    (value.len == strlen(ours) && strncasecmp(value.at, ours, value.len) == 0)) {
+	if (!value.len || memchr(value.at, '$', value.len) || device_is(&device, &c->names->root)) {
 		text_add(out, value);
 		return;
 	}
@@ -159,17 +163,49 @@ static void rewrite_partuuid(struct slice value, struct cmdline *c, struct text 
 	c->changes |= CHANGE_ROOT;
 }
 
+/* Ubuntu's way to boot without an initrd is GRUB_FORCE_PARTUUID. */
+static void rewrite_partuuid(struct slice value, struct cmdline *c, struct text *out)
+{
+	rewrite_name(value, "PARTUUID=", c->names->root.partuuid_text, c, out);
+}
+
+static void rewrite_uuid(struct slice value, struct cmdline *c, struct text *out)
+{
+	rewrite_name(value, "UUID=", c->names->root.uuid_text, c, out);
+}
+
+static void rewrite_device(struct slice value, struct cmdline *c, struct text *out)
+{
+	autofree char *ours = str_format("/dev/disk/by-uuid/%s", c->names->root.uuid_text);
+
+	out->failed |= !ours;
+	rewrite_name(value, "", ours ? ours : "", c, out);
+}
+
 static const struct {
 	const char *prefix;
 	rewriter *rewrite;
 } settings[] = {
-	{ "GRUB_CMDLINE_LINUX", cmdline_rewrite },
-	{ "GRUB_CMDLINE_XEN", cmdline_rewrite },
-	{ "GRUB_FORCE_PARTUUID=", rewrite_partuuid },
+	{ "GRUB_CMDLINE_LINUX", cmdline_rewrite },    { "GRUB_CMDLINE_XEN", cmdline_rewrite },
+	{ "GRUB_FORCE_PARTUUID=", rewrite_partuuid }, { "GRUB_DEVICE_PARTUUID=", rewrite_partuuid },
+	{ "GRUB_DEVICE_UUID=", rewrite_uuid },	      { "GRUB_DEVICE=", rewrite_device },
 };
+
+/* Behind the blanks and the "export" that may be in front of a setting. */
+static struct slice skip_export(struct slice line)
+{
+	struct slice rest = line, word;
+
+	if (!slice_word(&rest, &word))
+		return line;
+	if (slice_is(word, "export") && !slice_word(&rest, &word))
+		return line;
+	return slice_between(word.at, line.at + line.len);
+}
 
 static rewriter *find_rewriter(struct slice line)
 {
+	line = skip_export(line);
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
 		if (slice_starts(line, settings[i].prefix))
 			return settings[i].rewrite;
@@ -208,7 +244,10 @@ void default_grub_rewrite(struct slice text, struct cmdline *c, struct text *out
 		}
 		value = shell_value(slice_between(sign + 1, end));
 		text_add(out, slice_between(line.at, value.at));
-		rewrite(value, c, out);
+		if (rewrite == cmdline_rewrite || c->names)
+			rewrite(value, c, out);
+		else
+			text_add(out, value);
 		text = slice_between(value.at + value.len, end);
 	}
 }

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/grubcfg.h"
 
-#include "base/str.h"
-#include "system/device.h"
 #include "system/grub_text.h"
-#include "system/names.h"
+#include "system/grubcfg_inner.h"
 
 #include <string.h>
-#include <strings.h>
 
-enum { WORD_MAX = 1024 };
-
+/* A command begins with its name, of which args are what follows. */
 typedef void rewriter(struct slice command, struct slice args, struct grubcfg *cfg,
 		      struct text *out);
 
@@ -18,7 +14,7 @@ static void put_path(struct slice word, struct grubcfg *cfg, struct text *out)
 {
 	if (!cfg->cmdline.names)
 		text_add(out, word);
-	else if (boot_paths_rewrite(word, &cfg->paths, out))
+	else if (boot_path_rewrite(word, &cfg->paths, out))
 		cfg->cmdline.changes |= CHANGE_PATHS;
 }
 
@@ -36,8 +32,8 @@ static void rewrite_linux(struct slice command, struct slice args, struct grubcf
 	cmdline_rewrite(rest, &cfg->cmdline, out);
 }
 
-static void rewrite_initrd(struct slice command, struct slice args, struct grubcfg *cfg,
-			   struct text *out)
+static void rewrite_paths(struct slice command, struct slice args, struct grubcfg *cfg,
+			  struct text *out)
 {
 	const char *copied = command.at;
 	struct slice path;
@@ -63,6 +59,16 @@ static struct slice inner_value(struct slice value)
 	return value;
 }
 
+/* A comment may follow them, which must not become part of a word. */
+static struct slice trailing_blanks(struct slice command)
+{
+	size_t n = command.len;
+
+	while (n && (command.at[n - 1] == ' ' || command.at[n - 1] == '\t'))
+		n--;
+	return slice_from(command, n);
+}
+
 /* set kernelopts="...", set prefix=($root)/boot/grub */
 static void rewrite_set(struct slice command, struct slice args, struct grubcfg *cfg,
 			struct text *out)
@@ -76,7 +82,13 @@ static void rewrite_set(struct slice command, struct slice args, struct grubcfg 
 		return;
 	}
 	value = slice_between(sign + 1, args.at + args.len);
-	if (slice_is(name, "kernelopts") || slice_is(name, "default_kernelopts")) {
+	if (cfg->cmdline.names && grubcfg_sets_numbered_root(slice_of("set"), args)) {
+		struct slice blanks = trailing_blanks(command);
+
+		text_add(out, slice_between(command.at, blanks.at));
+		grubcfg_search_after_root(cfg, out);
+		text_add(out, blanks);
+	} else if (slice_is(name, "kernelopts") || slice_is(name, "default_kernelopts")) {
 		value = inner_value(value);
 		text_add(out, slice_between(command.at, value.at));
 		cmdline_rewrite(value, &cfg->cmdline, out);
@@ -90,138 +102,15 @@ static void rewrite_set(struct slice command, struct slice args, struct grubcfg 
 	}
 }
 
-/* One of the image's volumes, by UUID or label? */
-static bool is_in_image(const struct names *names, enum device_kind kind, const char *value)
-{
-	const struct volume_names *const volumes[] = { &names->root, &names->boot, &names->esp };
-	struct device device = { .kind = kind };
-
-	if (!slice_copy(slice_of(value), device.value, sizeof device.value))
-		return false;
-	for (size_t i = 0; i < 3; i++)
-		if (device_is(&device, volumes[i]))
-			return true;
-	return false;
-}
-
-static bool was_root(const struct grubcfg *cfg, enum device_kind kind, const char *value)
-{
-	struct device root = device_parse(cfg->old_root ? cfg->old_root : "");
-
-	return root.kind == kind && strcasecmp(root.value, value) == 0;
-}
-
-/* A search for a filesystem: its words of interest. */
-struct search {
-	struct slice how; /* "--fs-uuid"; len 0: none */
-	struct slice name;
-	enum device_kind kind;
-	bool other_purpose; /* sets a variable that is not for booting */
-};
-
-static const struct {
-	const char *word;
-	enum device_kind kind;
-} search_ways[] = {
-	{ "--fs-uuid", DEVICE_UUID },
-	{ "-u", DEVICE_UUID },
-	{ "search.fs_uuid", DEVICE_UUID },
-	{ "--label", DEVICE_LABEL },
-	{ "-l", DEVICE_LABEL },
-	{ "--fs-label", DEVICE_LABEL },
-	{ "search.fs_label", DEVICE_LABEL },
-};
-
-static void search_word(struct search *search, struct slice word)
-{
-	static const char *const purposes[] = { "--set=root", "--set=boot", "--set=dev", "--set=" };
-
-	for (size_t i = 0; i < sizeof search_ways / sizeof *search_ways; i++)
-		if (slice_is(word, search_ways[i].word)) {
-			search->how = word;
-			search->kind = search_ways[i].kind;
-			return;
-		}
-	if (slice_starts(word, "--set=")) {
-		search->other_purpose = true;
-		for (size_t i = 0; i < sizeof purposes / sizeof *purposes; i++)
-			if (slice_is(word, purposes[i]))
-				search->other_purpose = false;
-	}
-	if (word.at[0] != '-')
-		search->name = word;
-}
-
-/* "search.fs_uuid NAME VARIABLE HINTS": the name is the first; "search ... NAME": the last. */
-static bool search_parse(struct slice command, struct search *out)
-{
-	struct slice rest = command, word;
-	bool dotted;
-
-	*out = (struct search){ 0 };
-	if (!grubscript_name(&rest, &word))
-		return false;
-	search_word(out, word);
-	dotted = out->how.len > 0;
-	out->name.len = 0;
-	while (slice_quoted_word(&rest, &word)) {
-		search_word(out, word);
-		if (dotted && out->name.len)
-			break;
-	}
-	return out->how.len && out->name.len;
-}
-
-static void put_search(const struct search *s, struct slice command, const char *uuid,
-		       struct text *out)
-{
-	const char *how = s->kind == DEVICE_UUID ? NULL
-			  : s->how.at[0] == '-'	 ? "--fs-uuid"
-						 : "search.fs_uuid";
-	const char *name_end = s->name.at + s->name.len;
-
-	text_add(out, slice_between(command.at, s->how.at));
-	if (how)
-		text_puts(out, how);
-	else
-		text_add(out, s->how);
-	text_add(out, slice_between(s->how.at + s->how.len, s->name.at));
-	text_puts(out, uuid);
-	text_add(out, slice_between(name_end, command.at + command.len));
-}
-
-static void rewrite_search(struct slice command, struct slice args, struct grubcfg *cfg,
-			   struct text *out)
-{
-	const struct names *names = cfg->cmdline.names;
-	struct search s;
-	char name[WORD_MAX];
-
-	(void)args;
-	if (!names || !search_parse(command, &s) || s.other_purpose || s.name.at < s.how.at ||
-	    !slice_unquote(s.name, name, sizeof name) || strchr(name, '$') ||
-	    is_in_image(names, s.kind, name)) {
-		text_add(out, command);
-		return;
-	}
-	put_search(&s, command,
-		   was_root(cfg, s.kind, name) ? names->root.uuid_text : cfg->holder->uuid_text,
-		   out);
-	cfg->cmdline.changes |= CHANGE_SEARCH;
-}
-
 /* A command that does nothing, since no block of a script may be empty. */
 static void make_idle(struct slice command, struct slice args, struct grubcfg *cfg,
 		      struct text *out)
 {
-	struct slice rest = command, name;
-
 	(void)args;
-	if (!cfg->cmdline.names || !grubscript_name(&rest, &name)) {
+	if (!cfg->cmdline.names) {
 		text_add(out, command);
 		return;
 	}
-	text_add(out, slice_between(command.at, name.at));
 	text_puts(out, "true");
 	cfg->cmdline.changes |= CHANGE_COMMANDS;
 }
@@ -237,6 +126,8 @@ static void rewrite_insmod(struct slice command, struct slice args, struct grubc
 		text_add(out, command);
 }
 
+static const char entries_function[] = "ccsnap_entries";
+
 static void rewrite_blscfg(struct slice command, struct slice args, struct grubcfg *cfg,
 			   struct text *out)
 {
@@ -245,7 +136,10 @@ static void rewrite_blscfg(struct slice command, struct slice args, struct grubc
 		text_add(out, command);
 		return;
 	}
-	text_puts(out, *cfg->entries ? cfg->entries : "true");
+	if (cfg->has_function)
+		text_puts(out, entries_function);
+	else
+		text_puts(out, *cfg->entries ? cfg->entries : "true");
 	cfg->cmdline.changes |= CHANGE_ENTRIES;
 }
 
@@ -258,32 +152,48 @@ static const struct {
 	{ "linuxefi", rewrite_linux },
 	{ "module", rewrite_linux }, /* of Xen: dom0's kernel */
 	{ "module2", rewrite_linux },
-	{ "initrd", rewrite_initrd },
-	{ "initrd16", rewrite_initrd },
-	{ "initrdefi", rewrite_initrd },
+	{ "initrd", rewrite_paths },
+	{ "initrd16", rewrite_paths },
+	{ "initrdefi", rewrite_paths },
+	{ "configfile", rewrite_paths },
+	{ "source", rewrite_paths },
+	{ ".", rewrite_paths },
 	{ "set", rewrite_set },
-	{ "search", rewrite_search },
-	{ "search.fs_uuid", rewrite_search },
-	{ "search.fs_label", rewrite_search },
+	{ "search", grubcfg_rewrite_search },
+	{ "search.fs_uuid", grubcfg_rewrite_search },
+	{ "search.fs_label", grubcfg_rewrite_search },
 	{ "cryptomount", make_idle },
 	{ "btrfs-mount-subvol", make_idle },
 	{ "insmod", rewrite_insmod },
 	{ "blscfg", rewrite_blscfg },
 };
 
+/* A command behind its keywords; false when it is none of those above. */
+static bool rewrite_named(struct slice command, struct slice name, struct slice args,
+			  struct grubcfg *cfg, struct text *out)
+{
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		if (!slice_is(name, commands[i].name))
+			continue;
+		if (cfg->cmdline.names)
+			grubcfg_search_for_numbered(name, args, cfg, out);
+		commands[i].rewrite(command, args, cfg, out);
+		return true;
+	}
+	return false;
+}
+
 static void rewrite_command(struct slice command, struct grubcfg *cfg, struct text *out)
 {
-	struct slice rest = command, name;
+	struct slice named, name, args;
 
-	if (grubscript_name(&rest, &name)) {
-		for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-			if (!slice_is(name, commands[i].name))
-				continue;
-			commands[i].rewrite(command, rest, cfg, out);
-			return;
-		}
+	if (!grubcfg_name(command, &named, &name, &args)) {
+		text_add(out, command);
+		return;
 	}
-	text_add(out, command);
+	text_add(out, slice_between(command.at, named.at));
+	if (!rewrite_named(named, name, args, cfg, out))
+		text_add(out, named);
 }
 
 static void rewrite_commands(struct slice text, struct grubcfg *cfg, struct text *out)
@@ -292,6 +202,7 @@ static void rewrite_commands(struct slice text, struct grubcfg *cfg, struct text
 
 	while (grubscript_command(&text, &between, &command)) {
 		text_add(out, between);
+		cfg->ahead = text;
 		rewrite_command(command, cfg, out);
 	}
 }
@@ -331,6 +242,27 @@ static void leave_out_other_systems(struct slice text, struct grubcfg *cfg, stru
 	text_add(out, text);
 }
 
+static size_t count_commands(struct slice text, const char *const *names)
+{
+	struct slice between, command, name;
+	size_t n = 0;
+
+	while (grubscript_command(&text, &between, &command))
+		n += grubscript_name(&command, &name) && slice_is_any(name, names);
+	return n;
+}
+
+static const char *const menu_of_entries[] = { "blscfg", NULL };
+
+/* Entries that are wanted at several places stand in the file once. */
+static void begin_with_entries(struct slice text, struct grubcfg *cfg, struct text *out)
+{
+	cfg->has_function = cfg->entries && *cfg->entries && cfg->cmdline.names &&
+			    count_commands(text, menu_of_entries) > 1;
+	if (cfg->has_function)
+		text_format(out, "function %s {\n%s}\n", entries_function, cfg->entries);
+}
+
 void grubcfg_rewrite(struct slice text, struct grubcfg *cfg, struct text *out)
 {
 	autotext struct text own = { 0 }, stripped = { 0 };
@@ -338,29 +270,14 @@ void grubcfg_rewrite(struct slice text, struct grubcfg *cfg, struct text *out)
 	leave_out_other_systems(text, cfg, &own);
 	if (boot_paths_strip(text_slice(&own), cfg->paths.subvolume, &stripped))
 		cfg->cmdline.changes |= CHANGE_PATHS;
+	begin_with_entries(text_slice(&stripped), cfg, out);
 	rewrite_commands(text_slice(&stripped), cfg, out);
 	out->failed |= own.failed || stripped.failed;
 }
 
-static bool has_command(struct slice text, const char *const *names)
-{
-	struct slice between, command, name;
-
-	while (grubscript_command(&text, &between, &command)) {
-		if (!grubscript_name(&command, &name))
-			continue;
-		for (const char *const *n = names; *n; n++)
-			if (slice_is(name, *n))
-				return true;
-	}
-	return false;
-}
-
 bool grubcfg_uses_blscfg(struct slice text)
 {
-	static const char *const names[] = { "blscfg", NULL };
-
-	return has_command(text, names);
+	return count_commands(text, menu_of_entries) > 0;
 }
 
 bool grubcfg_has_menu(struct slice text)
@@ -369,5 +286,5 @@ bool grubcfg_has_menu(struct slice text)
 					     "linuxefi", "boot",	"configfile", "source",
 					     ".",	 "chainloader", "normal",     NULL };
 
-	return has_command(text, names);
+	return count_commands(text, names) > 0;
 }

@@ -16,11 +16,14 @@ struct volume_names;
 struct grubcfg {
 	struct cmdline cmdline;		   /* its names NULL: only look */
 	const struct volume_names *holder; /* of the volume with the kernels */
-	const char *old_root;		   /* what root= was, NULL or "": not known */
 	struct boot_paths paths;
 
 	/* What takes the place of the blscfg command; NULL: it stays. */
 	const char *entries;
+
+	/* The rest is grubcfg_rewrite's own. */
+	struct slice ahead; /* what comes behind the command */
+	bool has_function;  /* the entries are in a function */
 };
 
 void grubcfg_rewrite(struct slice text, struct grubcfg *cfg, struct text *out);

@@ -144,21 +144,6 @@ static const struct identity_removal tmp_files[] = {
 	{ 0 },
 };
 
-static int reset_machine_id(struct edit *e, struct err *err)
-{
-	const char *dbus = "var/lib/dbus/machine-id";
-	uint32_t copy;
-
-	if (edit_empty(e, "etc/machine-id", "a new one is made at the next boot", err) < 0)
-		return -1;
-	copy = model_resolve(e->model, dbus, MODEL_FOLLOW);
-	if (copy == MODEL_NONE ||
-	    (copy == model_resolve(e->model, "etc/machine-id", MODEL_NOFOLLOW) &&
-	     copy != model_resolve(e->model, dbus, MODEL_NOFOLLOW)))
-		return 0; /* not there, or a link to the one above */
-	return edit_remove(e, dbus, "D-Bus's copy of the machine ID", err);
-}
-
 static int reset_credential_secret(struct edit *e, struct err *err)
 {
 	const char *secret = "var/lib/systemd/credential.secret";
@@ -177,12 +162,15 @@ const struct identity_operation identity_operations[] = {
 	  NULL },
 	{ "dhcp-client-state", true, "Remove DHCP leases and identifiers", dhcp_state, NULL },
 	{ "lvm-system-devices", true, "Remove LVM's list of known devices", lvm_devices, NULL },
-	{ "machine-id", true, "Empty the machine ID", NULL, reset_machine_id },
+	{ "machine-id", true, "Empty the machine ID, and leave it out of the kernel arguments",
+	  NULL, identity_machine_id },
 	{ "net-cloud-init", true,
 	  "Remove network settings (netplan, ifupdown, networkd) written by cloud-init, if it "
 	  "will write new ones",
 	  NULL, identity_net_cloud },
-	{ "net-hwaddr", true, "Remove ifcfg files written by cloud-init, if it will write new ones",
+	{ "net-hwaddr", true,
+	  "Remove ifcfg files written by cloud-init, if it will write new ones, and BOOTIF= from "
+	  "the kernel arguments",
 	  NULL, identity_net_hwaddr },
 	{ "net-nmconn", true,
 	  "Remove NetworkManager connections written by cloud-init, if it will write new ones",
@@ -194,8 +182,9 @@ const struct identity_operation identity_operations[] = {
 	  identity_ssh_hostkeys },
 	{ "systemd-credential-secret", true, "Remove systemd's key for credentials", NULL,
 	  reset_credential_secret },
-	{ "udev-persistent-net", true, "Remove generated names of network interfaces", NULL,
-	  identity_udev_net },
+	{ "udev-persistent-net", true,
+	  "Remove generated names of network interfaces, and ifname= from the kernel arguments",
+	  NULL, identity_udev_net },
 
 	{ "bash-history", false, "Remove bash's history of root and in /home", bash_history, NULL },
 	{ "crash-data", false, "Remove crash dumps", crash_data, NULL },
@@ -381,5 +370,7 @@ int identity_reset(struct edit *e, const char *list, struct err *err)
 	for (unsigned i = 0; identity_operations[i].name; i++)
 		if (set >> i & 1 && run_operation(e, &identity_operations[i], err) < 0)
 			return -1;
+	if (set & word_operations("identity"))
+		identity_tell_storage(e);
 	return 0;
 }

@@ -141,12 +141,35 @@ static bool is_masked(const struct edit *e)
 	       identity_is_masked(e, "cloud-init.target");
 }
 
-static const char *why_idle(const struct edit *e)
+/* The last "policy:" counts; "disabled" may have settings behind it. */
+static bool is_policy_disabled(struct edit *e)
+{
+	autofree char *text = identity_text(e, "etc/cloud/ds-identify.cfg");
+	char *rest = text, *line, *save;
+	bool disabled = false;
+
+	while (rest && (line = strsep(&rest, "\n"))) {
+		const char *key, *value;
+
+		cut_comment(line);
+		key = strtok_r(line, ": \t\r", &save);
+		value = key ? strtok_r(NULL, ": \t\r\"',", &save) : NULL;
+		if (value && str_equal(key, "policy"))
+			disabled = str_equal(value, "disabled");
+	}
+	return disabled;
+}
+
+static const char *why_idle(struct edit *e)
 {
 	if (!edit_exists(e, "usr/bin/cloud-init") && !edit_exists(e, "usr/local/bin/cloud-init"))
 		return "cloud-init is not installed";
 	if (edit_exists(e, "etc/cloud/cloud-init.disabled"))
 		return "cloud-init is disabled (/etc/cloud/cloud-init.disabled)";
+	if (identity_has_argument(e, "cloud-init=disabled"))
+		return "cloud-init is disabled (kernel argument cloud-init=disabled)";
+	if (is_policy_disabled(e) || identity_has_argument(e, "ci.di.policy=disabled"))
+		return "cloud-init is disabled (policy of ds-identify)";
 	if (is_masked(e))
 		return "cloud-init is masked";
 	return is_not_enabled(e) ? "cloud-init is not enabled" : NULL;
@@ -166,6 +189,7 @@ struct identity_cloud identity_cloud_look(struct edit *e)
 		return cloud;
 	}
 	cloud.makes_host_keys = ssh_module_runs(&s) && !s.keeps_keys && !s.makes_no_keys;
-	cloud.makes_network = !s.network_disabled;
+	cloud.makes_network =
+		!s.network_disabled && !identity_has_argument(e, "network-config=disabled");
 	return cloud;
 }

@@ -39,6 +39,14 @@ bool identity_mentions(const char *text, const char *word);
 
 bool identity_matches(const struct edit *e, const char *pattern);
 
+/* Does boot configuration have the kernel argument?  A name that ends with "=" stands for
+ * all that begin so.
+ */
+bool identity_has_argument(struct edit *e, const char *name);
+
+/* Leave it out of each file of boot configuration, entered as edited with why. */
+int identity_remove_argument(struct edit *e, const char *name, const char *why, struct err *err);
+
 /* ACCOUNT_KEPT. */
 void identity_keep(struct edit *e, const char *path, const char *why);
 
@@ -53,6 +61,10 @@ struct identity_cloud {
 };
 struct identity_cloud identity_cloud_look(struct edit *e);
 
+/* What stays although it identifies the machine. */
+void identity_tell_storage(struct edit *e);
+
+int identity_machine_id(struct edit *e, struct err *err);
 int identity_ssh_hostkeys(struct edit *e, struct err *err);
 int identity_udev_net(struct edit *e, struct err *err);
 int identity_net_hwaddr(struct edit *e, struct err *err);

@@ -125,7 +125,13 @@ int identity_net_hwaddr(struct edit *e, struct err *err)
 {
 	if (judge_all(e, "etc/sysconfig/network-scripts/ifcfg-*", ifcfg, err) < 0)
 		return -1;
-	return judge_all(e, "etc/sysconfig/network/ifcfg-*", ifcfg, err);
+	if (judge_all(e, "etc/sysconfig/network/ifcfg-*", ifcfg, err) < 0)
+		return -1;
+	return identity_remove_argument(
+		e, "BOOTIF=",
+		"BOOTIF= left out of the kernel arguments: it names the old "
+		"instance's network card",
+		err);
 }
 
 int identity_net_nmconn(struct edit *e, struct err *err)
@@ -174,6 +180,12 @@ int identity_udev_net(struct edit *e, struct err *err)
 {
 	struct identity_cloud cloud = identity_cloud_look(e);
 
-	return identity_each(e, "etc/udev/rules.d/*-persistent-net*.rules", judge_rules, &cloud,
-			     err);
+	if (identity_each(e, "etc/udev/rules.d/*-persistent-net*.rules", judge_rules, &cloud, err) <
+	    0)
+		return -1;
+	return identity_remove_argument(
+		e, "ifname=",
+		"ifname= left out of the kernel arguments: it names the old "
+		"instance's network card",
+		err);
 }

@@ -5,6 +5,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "system/bls.h"
+#include "system/bootfiles.h"
 #include "system/edit.h"
 #include "system/edit_inner.h"
 
@@ -23,13 +25,9 @@ static const struct place {
 	{ "boot/Image", "boot/Image" },
 };
 
-/* Looked at when there are none, one after the other: the directory is named after
- * the version, and an initrd may lie beside the kernel.
- */
-static const char *const versioned_places[] = {
-	"boot/*/*/linux",	     /* kernel-install(8) */
-	"usr/lib/modules/*/vmlinuz", /* the packages' own copies */
-};
+/* The directory is named after the version, and an initrd may lie beside the kernel. */
+static const char kernel_install[] = "boot/*/*/linux"; /* kernel-install(8) */
+static const char packages[] = "usr/lib/modules/*/vmlinuz";
 
 enum { KERNELS_MAX = 1000 }; /* nobody has more, and each is compared with all */
 
@@ -125,26 +123,36 @@ static int find_initrd_beside(const struct edit *e, const char *kernel, char **o
 	return 0;
 }
 
-/* What is no kernel, or known, is none of our business. */
+/* What is no kernel, or known, is none of our business: *out is NULL then. */
 static int kernels_add(const struct edit *e, struct kernels *k, const char *path,
-		       const char *suffix, struct err *err)
+		       const char *version, struct kernel **out, struct err *err)
 {
-	const char *version = suffix + (*suffix == '-');
-	struct kernel *kernel;
 	uint32_t node;
 
+	*out = NULL;
 	if (!is_candidate(path) || !has_file(e, path, &node) || is_known(k, node) ||
 	    k->len == KERNELS_MAX)
 		return 0;
 	if (!array_room(k->at, k->cap, k->len + 1))
 		return err_nomem(err);
-	kernel = &k->at[k->len++];
-	*kernel = (struct kernel){ .path = strdup(path), .node = node };
+	*out = &k->at[k->len++];
+	**out = (struct kernel){ .path = strdup(path), .node = node };
 	if (isdigit((unsigned char)*version))
-		kernel->version = strdup(version);
-	if (!kernel->path || (isdigit((unsigned char)*version) && !kernel->version))
+		(*out)->version = strdup(version);
+	if (!(*out)->path || (isdigit((unsigned char)*version) && !(*out)->version))
 		return err_nomem(err);
-	return find_boot_initrd(e, suffix, &kernel->initrd, err);
+	return 0;
+}
+
+/* suffix: what its name has in common with its initrd's, "-6.1.0-13-amd64". */
+static int add_with_suffix(const struct edit *e, struct kernels *k, const char *path,
+			   const char *suffix, struct err *err)
+{
+	struct kernel *kernel;
+
+	if (kernels_add(e, k, path, suffix + (*suffix == '-'), &kernel, err) < 0)
+		return -1;
+	return kernel ? find_boot_initrd(e, suffix, &kernel->initrd, err) : 0;
 }
 
 static int find_in_boot(const struct edit *e, struct kernels *out, struct err *err)
@@ -154,7 +162,7 @@ static int find_in_boot(const struct edit *e, struct kernels *out, struct err *e
 		int done = paths ? 0 : -1;
 
 		for (char **p = paths; done == 0 && *p; p++)
-			done = kernels_add(e, out, *p, *p + strlen(boot_places[i].prefix), err);
+			done = add_with_suffix(e, out, *p, *p + strlen(boot_places[i].prefix), err);
 		if (done < 0)
 			return -1;
 	}
@@ -174,7 +182,7 @@ static int add_versioned(const struct edit *e, struct kernels *out, char *path, 
 	*end = '/';
 	if (!suffix)
 		return err_nomem(err);
-	if (kernels_add(e, out, path, suffix, err) < 0)
+	if (add_with_suffix(e, out, path, suffix, err) < 0)
 		return -1;
 	kernel = out->len > before ? &out->at[before] : NULL;
 	if (!kernel || kernel->initrd)
@@ -182,20 +190,76 @@ static int add_versioned(const struct edit *e, struct kernels *out, char *path, 
 	return find_initrd_beside(e, path, &kernel->initrd, err);
 }
 
-static int find_versioned(const struct edit *e, struct kernels *out, struct err *err)
+static int find_versioned(const struct edit *e, const char *pattern, struct kernels *out,
+			  struct err *err)
 {
-	size_t places = sizeof versioned_places / sizeof *versioned_places;
+	autoglob char **paths = edit_glob(e, pattern, err);
+	int done = paths ? 0 : -1;
 
-	for (size_t i = 0; i < places && !out->len; i++) {
-		autoglob char **paths = edit_glob(e, versioned_places[i], err);
-		int done = paths ? 0 : -1;
+	for (char **p = paths; done == 0 && *p; p++)
+		done = add_versioned(e, out, *p, err);
+	return done;
+}
 
-		for (char **p = paths; done == 0 && *p; p++)
-			done = add_versioned(e, out, *p, err);
-		if (done < 0)
-			return -1;
-	}
-	return 0;
+struct esp_search {
+	const struct edit *edit;
+	struct kernels *out;
+};
+
+/* The value of key, a path on the ESP, as one in the tree; NULL when there is none. */
+static int esp_path(const struct bootfile *file, const char *key, char **out, struct err *err)
+{
+	char value[4096];
+
+	*out = NULL;
+	if (!bls_value(file->text, key, value, sizeof value))
+		return 0;
+	*out = str_format("%.*s/%s", (int)strlen(file->esp), file->path,
+			  value + strspn(value, "/"));
+	return *out ? 0 : err_nomem(err);
+}
+
+static int add_from_entry(void *ctx, const struct bootfile *file, struct err *err)
+{
+	const struct esp_search *search = ctx;
+	autofree char *path = NULL;
+	char *initrd, version[256];
+	struct kernel *kernel;
+
+	if (file->kind != BOOTFILE_ENTRY || !file->esp || !file->text.at)
+		return 0;
+	bls_value(file->text, "version", version, sizeof version);
+	if (esp_path(file, "linux", &path, err) < 0)
+		return -1;
+	if (!path)
+		return 0;
+	if (kernels_add(search->edit, search->out, path, version, &kernel, err) < 0)
+		return -1;
+	if (!kernel)
+		return 0;
+	if (esp_path(file, "initrd", &initrd, err) < 0)
+		return -1;
+	return initrd ? try_initrd(search->edit, initrd, &kernel->initrd, err) : 0;
+}
+
+/* systemd-boot's: nothing but its entries tells where they are. */
+static int find_on_esp(const struct edit *e, struct kernels *out, struct err *err)
+{
+	struct esp_search search = { e, out };
+
+	return bootfiles_walk(e, add_from_entry, &search, err);
+}
+
+/* Each place is looked at only when there are none in those before. */
+static int find_anywhere(const struct edit *e, struct kernels *out, struct err *err)
+{
+	if (find_in_boot(e, out, err) < 0)
+		return -1;
+	if (!out->len && find_versioned(e, kernel_install, out, err) < 0)
+		return -1;
+	if (!out->len && find_on_esp(e, out, err) < 0)
+		return -1;
+	return out->len ? 0 : find_versioned(e, packages, out, err);
 }
 
 static bool is_for_rescue(const char *path)
@@ -219,7 +283,7 @@ static int compare(const void *a, const void *b)
 int kernels_find(const struct edit *e, struct kernels *out, struct err *err)
 {
 	*out = (struct kernels){ 0 };
-	if (find_in_boot(e, out, err) < 0 || find_versioned(e, out, err) < 0) {
+	if (find_anywhere(e, out, err) < 0) {
 		kernels_free(out);
 		return -1;
 	}

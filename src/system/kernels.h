@@ -10,7 +10,7 @@ struct edit;
 struct err;
 
 struct kernel {
-	char *path;    /* "boot/vmlinuz-6.1.0-13-amd64" */
+	char *path;    /* "boot/vmlinuz-6.1.0-13-amd64", "efi/MACHINE-ID/6.1/linux" */
 	char *version; /* "6.1.0-13-amd64"; NULL: the name does not tell */
 	char *initrd;  /* path; NULL: none */
 	uint32_t node;

@@ -131,6 +131,38 @@ bool mntopts_has(struct slice options, const char *name)
 	return false;
 }
 
+bool mntopts_value(struct slice options, const char *name, struct slice *value)
+{
+	size_t len = strlen(name);
+	struct slice option;
+
+	while (slice_item(&options, ',', &option))
+		if (slice_starts(option, name) && option.len > len && option.at[len] == '=') {
+			*value = slice_from(option, len + 1);
+			return true;
+		}
+	return false;
+}
+
+bool mntopts_subvolume(struct slice options, char *dst, size_t cap)
+{
+	struct slice value;
+
+	dst[0] = '\0';
+	if (!mntopts_value(options, "subvol", &value))
+		return false;
+	while (value.len && value.at[0] == '/')
+		value = slice_from(value, 1);
+	while (value.len && value.at[value.len - 1] == '/')
+		value.len--;
+	if (!value.len || !slice_copy(value, dst + 1, cap - 1)) {
+		dst[0] = '\0';
+		return false;
+	}
+	dst[0] = '/';
+	return true;
+}
+
 bool mntopts_has_subvolume(struct slice options)
 {
 	struct slice option;

@@ -18,6 +18,12 @@ bool mntopts_filter(struct slice options, enum mntopts_from from, struct text *o
 
 bool mntopts_has(struct slice options, const char *name);
 
+/* The value of the first option "NAME=..."; false when there is none. */
+bool mntopts_value(struct slice options, const char *name, struct slice *value);
+
+/* The path in "subvol=@", with a slash in front; false, and "", when there is none. */
+bool mntopts_subvolume(struct slice options, char *dst, size_t cap);
+
 /* "subvol=", "subvolid=": they were made for a btrfs, whatever the type says. */
 bool mntopts_has_subvolume(struct slice options);
 

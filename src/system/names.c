@@ -231,20 +231,25 @@ static void make_unique(struct names *out)
 	}
 }
 
+bool names_esp_is_boot(const struct walk_totals *walked)
+{
+	return walked->esp && str_equal(walked->esp->point, "boot");
+}
+
 int names_choose(const struct names_config *cfg, const struct edit *e, bool want_esp,
 		 struct names *out, struct err *err)
 {
 	const struct walk_totals *walked = cfg->walked;
 	bool has_boot = cfg->boot_fd >= 0 || (walked && walked->boot_root != MODEL_NONE);
 	bool has_esp = cfg->esp_fd >= 0 || (walked && walked->esp_root != MODEL_NONE);
-	bool esp_is_boot = walked && walked->esp && str_equal(walked->esp->point, "boot");
 
-	*out = (struct names){ 0 };
+	*out = (struct names){ .esp_is_boot = walked && names_esp_is_boot(walked) };
 	if (choose_root(cfg, e, out, err) < 0)
 		return -1;
 	if (has_boot && choose_boot(cfg, e, out, err) < 0)
 		return -1;
-	if ((has_esp || want_esp) && choose_esp(cfg, e, esp_is_boot ? "/boot" : NULL, out, err) < 0)
+	if ((has_esp || want_esp) &&
+	    choose_esp(cfg, e, out->esp_is_boot ? "/boot" : NULL, out, err) < 0)
 		return -1;
 	make_unique(out);
 	names_derive_uuid(out->root.uuid, 16, "disk", out->disk_guid);

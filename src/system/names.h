@@ -25,6 +25,7 @@ struct volume_names {
 
 struct names {
 	struct volume_names root, boot, esp;
+	bool esp_is_boot; /* names_esp_is_boot */
 	uint8_t disk_guid[16];
 	const char *origin; /* where the root's UUID is from, in words */
 };
@@ -44,6 +45,9 @@ struct names_config {
  */
 int names_choose(const struct names_config *cfg, const struct edit *e, bool want_esp,
 		 struct names *out, struct err *err);
+
+/* Is the ESP what is mounted at /boot? */
+bool names_esp_is_boot(const struct walk_totals *walked);
 
 /* Of the filesystem that fd lies on: by ioctl, else by looking at its device
  * (libblkid), else by udev's database.  True when known; *label "" when it has none.

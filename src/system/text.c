@@ -31,6 +31,14 @@ bool slice_is(struct slice s, const char *text)
 	return slice_same(s, slice_of(text));
 }
 
+bool slice_is_any(struct slice s, const char *const *texts)
+{
+	for (; *texts; texts++)
+		if (slice_is(s, *texts))
+			return true;
+	return false;
+}
+
 bool slice_starts(struct slice s, const char *prefix)
 {
 	size_t n = strlen(prefix);

@@ -22,6 +22,7 @@ struct slice slice_of(const char *s);
 struct slice slice_from(struct slice s, size_t start); /* what is behind start bytes */
 struct slice slice_between(const char *start, const char *end);
 bool slice_is(struct slice s, const char *text);
+bool slice_is_any(struct slice s, const char *const *texts); /* ends with NULL */
 bool slice_starts(struct slice s, const char *prefix);
 bool slice_same(struct slice a, struct slice b);
 

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "system/edit.h"
 #include "system/esp.h"
+#include "system/loader.h"
 #include "system/names.h"
 #include "tree/partitions.h"
 #include "walk/mounts.h"
@@ -49,30 +50,11 @@ static uint32_t esp_source(const struct bootable_config *cfg)
 		return cfg->walked->esp_root;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		uint32_t node = model_resolve(model, places[i], MODEL_NOFOLLOW);
-		autofree char *inside = str_format("%s/EFI", places[i]);
 
-		if (node != MODEL_NONE && inside && edit_exists(cfg->edit, inside))
+		if (esp_lookup(model, node, "EFI") != MODEL_NONE)
 			return node;
 	}
 	return MODEL_NONE;
-}
-
-/* EFI/BOOT/NAME in that directory, in whatever case FAT shows it. */
-static bool has_loader(const struct model *m, uint32_t dir, const char *name)
-{
-	const char *const path[] = { "EFI", "BOOT", name };
-
-	for (size_t i = 0; i < 3 && dir != MODEL_NONE; i++) {
-		const struct model_node *d = &m->nodes[dir];
-		uint32_t found = MODEL_NONE;
-
-		for (uint32_t k = 0; S_ISDIR(d->mode) && k < d->count; k++)
-			if (strcasecmp(model_string(m, m->entries[d->first + k].name), path[i]) ==
-			    0)
-				found = m->entries[d->first + k].node;
-		dir = found;
-	}
-	return dir != MODEL_NONE;
 }
 
 static bool esp_is_boot(const struct walk_totals *walked)
@@ -97,15 +79,19 @@ static int decide_by_modules(struct bootable *b, const struct bootable_config *c
 {
 	const struct boot_machine *machine = b->boot.machine;
 	uint32_t esp = esp_source(cfg);
-	bool own_loader = has_loader(cfg->edit->model, esp, machine->efi_loader);
+	enum loader_kind loader;
 	bool can_make;
 
-	if (grub_find(cfg->edit, &b->boot, &b->grub, &can_make, err) < 0)
+	if (grub_find(cfg->edit, &b->boot, &b->grub, &can_make, err) < 0 ||
+	    loader_look(cfg->edit, esp, machine->efi_loader, &loader, err) < 0)
 		return -1;
 	b->bios = machine->bios && can_make && b->grub.bios.fd >= 0 &&
 		  cfg->sector_size == BIOS_SECTOR;
-	b->makes_efi = !own_loader && can_make && b->grub.efi.fd >= 0;
-	b->uefi = own_loader || b->makes_efi;
+	b->makes_efi = loader != LOADER_PORTABLE && can_make && b->grub.efi.fd >= 0;
+	b->uefi = loader != LOADER_NONE || b->makes_efi;
+	if (loader == LOADER_UNKNOWN && !b->makes_efi)
+		log_warn("the source's own %s is kept; it may know only the disk that it came from",
+			 machine->efi_loader);
 	if (!b->bios && !b->uefi)
 		return say_no(b, cfg,
 			      can_make ? "neither it nor this machine has GRUB's modules "
@@ -187,8 +173,8 @@ static int make_esp(struct bootable *b, const struct bootable_config *cfg,
 
 	if (!loader || !stub)
 		return err_nomem(err);
-	add[0] = (struct esp_file){ "EFI/BOOT/grub.cfg", stub, strlen(stub) };
-	add[1] = (struct esp_file){ loader, efi->bytes, efi->len };
+	add[0] = (struct esp_file){ "EFI/BOOT/grub.cfg", ESP_IF_MISSING, stub, strlen(stub) };
+	add[1] = (struct esp_file){ loader, ESP_INSTEAD, efi->bytes, efi->len };
 	return esp_build(&esp, &b->esp_fd, &b->esp_size, err);
 }
 

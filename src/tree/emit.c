@@ -77,20 +77,6 @@ void emit_free(struct emit *e)
 	free(e);
 }
 
-bool emit_is_unchanged(const struct model_node *node, const struct stat *now)
-{
-	return now->st_ino == node->found_ino && now->st_dev == node->found_dev &&
-	       (uint64_t)now->st_size == node->size && now->st_mtim.tv_sec == node->mtime_sec &&
-	       (uint32_t)now->st_mtim.tv_nsec == node->mtime_nsec &&
-	       now->st_ctim.tv_sec == node->found_ctime_sec &&
-	       (uint32_t)now->st_ctim.tv_nsec == node->found_ctime_nsec;
-}
-
-bool emit_is_gone(int error)
-{
-	return error == ENOENT || error == ESTALE || error == ELOOP || error == ENOTDIR;
-}
-
 /* --- suspects ---------------------------------------------------------------- */
 
 static struct emit_suspect *find_or_add(struct emit *e, uint32_t node)
@@ -190,7 +176,7 @@ static int say_unreadable(struct emit *e, const struct request *r, int error, st
 {
 	autofree char *path = NULL;
 
-	if (e->cfg.keep_going || emit_is_gone(error)) {
+	if (e->cfg.keep_going || reach_is_gone(error)) {
 		suspect(e, r->node, error, 0);
 		return 0;
 	}
@@ -214,7 +200,7 @@ static int read_file(struct emit *e, int fd, const struct request *r, struct err
 	if ((size_t)got < r->len) {
 		memset(r->buf + got, 0, r->len - (size_t)got);
 		suspect(e, r->node, 0, r->offset + (uint64_t)got);
-	} else if (fstat(fd, &now) < 0 || !emit_is_unchanged(node, &now) ||
+	} else if (fstat(fd, &now) < 0 || !reach_is_unchanged(node, &now) ||
 		   node->reader_flags & WALK_RACY) {
 		suspect(e, r->node, 0, UINT64_MAX);
 	}

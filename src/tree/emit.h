@@ -16,7 +16,6 @@
 struct emit;
 struct err;
 struct reach;
-struct stat;
 
 struct emit_config {
 	const struct model *model;
@@ -42,11 +41,5 @@ struct emit_suspect {
  * every file.  No reads are under way.
  */
 size_t emit_take_suspects(struct emit *e, struct emit_suspect **suspects);
-
-/* Is the file still what the node says: inode, size, times? */
-bool emit_is_unchanged(const struct model_node *node, const struct stat *now);
-
-/* Does errno say that something else, or nothing, stands where the file was? */
-bool emit_is_gone(int error);
 
 #endif

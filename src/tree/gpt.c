@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tree/gpt.h"
 
+#include "base/bytes.h"
 #include "base/size.h"
+#include "base/uuid.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -23,18 +25,6 @@ const char gpt_type_linux[] = "0fc63daf-8483-4772-8e79-3d69d8477de4";
 const char gpt_type_xbootldr[] = "bc13c2ff-59e6-4262-a352-b275fd6f7172";
 const char gpt_type_root_x86_64[] = "4f68bce3-e8cd-4db1-96e7-fbcaf984b709";
 const char gpt_type_root_arm64[] = "b921b045-1df0-41c3-af44-4c6f280d3fae";
-
-static void put_le32(uint8_t *dst, uint32_t value)
-{
-	value = htole32(value);
-	memcpy(dst, &value, sizeof value);
-}
-
-static void put_le64(uint8_t *dst, uint64_t value)
-{
-	value = htole64(value);
-	memcpy(dst, &value, sizeof value);
-}
 
 /* The reflected CRC-32 of IEEE 802.3; a table is not worth it for 16 KiB. */
 static uint32_t crc32_of(const uint8_t *bytes, size_t len)
@@ -62,20 +52,11 @@ static void put_guid(uint8_t *dst, const uint8_t guid[16])
 
 static void put_type(uint8_t *dst, const char *text)
 {
-	uint8_t guid[16];
-	size_t n = 0;
+	uint8_t guid[16] = { 0 };
+	bool good = uuid_parse(text, guid);
 
-	while (*text && n < sizeof guid) {
-		const char digits[3] = { text[0], text[1], '\0' };
-
-		if (*text == '-') {
-			text++;
-			continue;
-		}
-		guid[n++] = (uint8_t)strtoul(digits, NULL, 16);
-		text += 2;
-	}
-	assert(n == sizeof guid && *text == '\0');
+	assert(good);
+	(void)good;
 	put_guid(dst, guid);
 }
 

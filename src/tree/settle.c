@@ -2,6 +2,7 @@
 #include "tree/settle.h"
 
 #include "base/account.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/hash.h"
@@ -9,6 +10,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "ext4/ext4.h"
 #include "source/extent.h"
 #include "tree/emit.h"
@@ -90,15 +92,35 @@ static int note(struct settle *s, enum account_kind kind, uint32_t node, const c
 
 /* --- what can be done with a suspect ------------------------------------------ */
 
+/* The same for each name of the node. */
+static int note_names(struct settle *s, enum account_kind kind, uint32_t node, const char *detail,
+		      struct err *err)
+{
+	uint32_t count;
+	const struct model_name *names = model_names(s->cfg.model, node, &count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		autofree char *dir = model_path(s->cfg.model, names[i].dir);
+		const char *name = model_string(s->cfg.model, names[i].name);
+		autofree char *path =
+			dir ? str_format("%s%s%s", dir, dir[1] ? "/" : "", name) : NULL;
+
+		if (!path)
+			return err_nomem(err);
+		account_add(s->cfg.account, kind, path, "%s", detail);
+	}
+	return count ? 0 : note(s, kind, node, detail, err);
+}
+
 static int take_out(struct settle *s, uint32_t node, enum account_kind kind, const char *why,
 		    struct err *err)
 {
 	if (ext4_remove(volume_of(s, node)->fs, node, err) < 0)
 		return -1;
-	return note(s, kind, node, why, err);
+	return note_names(s, kind, node, why, err);
 }
 
-static int hash_range(struct hash *hash, int fd, uint64_t from, uint64_t end, struct err *err)
+static int hash_range(struct sha256 *hash, int fd, uint64_t from, uint64_t end, struct err *err)
 {
 	uint8_t buf[64 * KIB];
 
@@ -109,14 +131,14 @@ static int hash_range(struct hash *hash, int fd, uint64_t from, uint64_t end, st
 			return -1;
 		if (io_pread(fd, buf, len, at, NULL) != (ssize_t)len)
 			return err_set(err, ERR_FAILED, "cut short");
-		if (hash_update(hash, buf, len, err) < 0)
+		if (sha256_update(hash, buf, len, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 /* Blocks that hold data, up to the size that the node has. */
-static int hash_node(struct settle *s, struct hash *hash, uint32_t node, int fd, struct err *err)
+static int hash_node(struct settle *s, struct sha256 *hash, uint32_t node, int fd, struct err *err)
 {
 	const struct model_node *n = node_of(s, node);
 	const struct model_segment *seg = s->cfg.model->segments + n->first;
@@ -136,16 +158,11 @@ static int hash_node(struct settle *s, struct hash *hash, uint32_t node, int fd,
 /* "" when it cannot be read, which equals no other; -1 only for a signal. */
 static int digest(struct settle *s, uint32_t node, int fd, char sha256[65], struct err *err)
 {
-	struct hash *hash = hash_start(err);
-	struct digests *digests = calloc(1, sizeof *digests);
-	bool good = hash && digests && hash_node(s, hash, node, fd, err) == 0 &&
-		    hash_finish(hash, digests, err) == 0;
+	struct sha256 *hash = sha256_start(err);
 
-	sha256[0] = '\0';
-	if (good)
-		memcpy(sha256, digests->sha256, sizeof digests->sha256);
-	hash_stop(hash);
-	free(digests);
+	if (!hash || hash_node(s, hash, node, fd, err) < 0 || sha256_finish(hash, sha256, err) < 0)
+		sha256[0] = '\0';
+	sha256_stop(hash);
 	return interrupt_check(err);
 }
 
@@ -159,20 +176,13 @@ static struct adopted *find_adopted(struct settle *s, uint32_t node)
 
 static struct adopted *add_adopted(struct settle *s, uint32_t node, struct err *err)
 {
-	struct adopted *known = find_adopted(s, node), *list;
+	struct adopted *known = find_adopted(s, node);
 
 	if (known)
 		return known;
-	if (s->adopted_count == s->adopted_cap) {
-		size_t cap = s->adopted_cap ? s->adopted_cap * 2 : 16;
-
-		list = reallocarray(s->adopted, cap, sizeof *list);
-		if (!list) {
-			err_nomem(err);
-			return NULL;
-		}
-		s->adopted = list;
-		s->adopted_cap = cap;
+	if (!array_room(s->adopted, s->adopted_cap, s->adopted_count + 1)) {
+		err_nomem(err);
+		return NULL;
 	}
 	s->adopted[s->adopted_count] = (struct adopted){ .node = node };
 	return &s->adopted[s->adopted_count++];
@@ -248,13 +258,38 @@ static int give_up(struct settle *s, const struct emit_suspect *suspect, struct 
 			"changed while it was read, again and again", err);
 }
 
+/* What stands at all of the node's names now, if that is one regular file; a name
+ * that is gone does not count.
+ */
+static bool find_replacement(struct settle *s, uint32_t node, struct stat *found)
+{
+	uint32_t count;
+	const struct model_name *names = model_names(s->cfg.model, node, &count);
+	bool any = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct stat now;
+
+		if (reach_stat_name(s->cfg.reach, names[i].dir,
+				    model_string(s->cfg.model, names[i].name), &now) < 0)
+			continue;
+		if (!S_ISREG(now.st_mode) ||
+		    (any && (now.st_ino != found->st_ino || now.st_dev != found->st_dev)))
+			return false;
+		*found = now;
+		any = true;
+	}
+	return any;
+}
+
 /* Something else stands at its name: a regular file is the same file by name. */
-static int follow_replacement(struct settle *s, uint32_t node, const struct stat *now)
+static int follow_replacement(struct settle *s, uint32_t node, struct stat *now)
 {
 	struct model_node *n = node_of(s, node);
 	struct stat ignored;
 
-	if (!S_ISREG(now->st_mode) || n->names > 1)
+	errno = ESTALE;
+	if (n->names > 1 ? !find_replacement(s, node, now) : !S_ISREG(now->st_mode))
 		return -1;
 	n->found_dev = now->st_dev;
 	n->found_ino = now->st_ino;
@@ -276,7 +311,7 @@ static int settle_open(struct settle *s, const struct emit_suspect *suspect, int
 	if (s->round > ROUNDS || size > s->cfg.budget)
 		return give_up(s, suspect, err);
 	s->cfg.budget -= size;
-	return emit_is_unchanged(node_of(s, node), &now) && suspect->size >= node_of(s, node)->size
+	return reach_is_unchanged(node_of(s, node), &now) && suspect->size >= node_of(s, node)->size
 		       ? read_again(s, node, err)
 		       : adopt(s, node, fd, err);
 }
@@ -291,11 +326,11 @@ static int settle_one(struct settle *s, const struct emit_suspect *suspect, stru
 	if (known && known->over)
 		return 0;
 	fd = reach_file(s->cfg.reach, node, &now);
-	if (fd < 0 && errno == ESTALE)
+	if (fd < 0 && reach_is_gone(errno))
 		fd = follow_replacement(s, node, &now);
-	if (fd < 0 && emit_is_gone(errno))
+	if (fd < 0 && reach_is_gone(errno))
 		return take_out(s, node, ACCOUNT_VANISHED, "gone before it could be read", err);
-	if (suspect->sys_errno && !emit_is_gone(suspect->sys_errno))
+	if (suspect->sys_errno && !reach_is_gone(suspect->sys_errno))
 		return take_out(s, node, ACCOUNT_UNREADABLE, strerror(suspect->sys_errno), err);
 	if (fd < 0) /* it could be read before: that is kept */
 		return give_up(s, suspect, err);

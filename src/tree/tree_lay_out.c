@@ -122,7 +122,8 @@ int tree_lay_out(struct tree *t, struct err *err)
 {
 	struct partitions_config parts;
 
-	if (build_boot(t, err) < 0 || build_root(t, err) < 0)
+	if (model_index_names(&t->model, err) < 0 || build_boot(t, err) < 0 ||
+	    build_root(t, err) < 0)
 		return -1;
 	parts = partitions_config_of(t);
 	if (partitions_make(&parts, &t->partitions, err) < 0)

@@ -109,7 +109,7 @@ static void tell_idle_excludes(struct tree *t)
 	size_t count = excludes_uses(t->excludes, &uses);
 
 	for (size_t i = 0; i < count; i++)
-		if (uses[i].hits == 0 && !uses[i].is_default)
+		if (excludes_is_idle(t->excludes, i))
 			account_add(t->cfg.account, ACCOUNT_EXCLUDED, uses[i].text, "hit nothing");
 }
 

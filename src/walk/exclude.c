@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walk/exclude.h"
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/io.h"
+#include "base/interrupt.h"
 #include "base/str.h"
 #include "walk/locate.h"
 #include "walk/pattern.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { FILE_MAX = 16 * 1024 * 1024 }; /* bytes of a file of patterns */
+enum {
+	FILE_MAX = 16 * 1024 * 1024, /* bytes of a file of patterns */
+	READ_MAX = 64 * 1024,
+};
 
 #define NO_RULE SIZE_MAX
 
@@ -26,7 +32,7 @@ struct rule {
 	char *origin;		 /* what a message puts in front: "--exclude", "FILE:12" */
 	struct pattern *pattern; /* NULL: it has places */
 	bool exists;		 /* of places: there when it was given */
-	bool met;		 /* something that it names was left out, if perhaps by another */
+	bool met;		 /* something has its name, whether it left that out or not */
 };
 
 /* A path that is left out by name. */
@@ -152,7 +158,7 @@ static int check_location(const struct location *l, const char *source, const ch
 	if (l->seen_exists && l->relative_exists && !str_equal(l->seen, l->relative))
 		return err_set(err, ERR_USAGE,
 			       "--exclude: %s could mean /%s or /%s, counted from %s, and both "
-			       "exist; write that instead, with %s in front",
+			       "exist; write that instead, with /..%s in front",
 			       text, l->seen, l->relative, source, source);
 	if (is_source(l->seen, l->seen_exists) || is_source(l->relative, l->relative_exists))
 		return err_set(err, ERR_USAGE,
@@ -251,15 +257,51 @@ static int add_line(struct excludes *x, const char *path, size_t number, const c
 	return add_pattern(x, line, origin, err);
 }
 
+/* All there is, at most FILE_MAX + READ_MAX bytes (malloc); NULL with errno. */
+static char *read_sequentially(int fd, size_t *len)
+{
+	autofree char *text = NULL;
+	size_t cap = 0;
+	ssize_t n = 1;
+
+	for (*len = 0; n > 0 && *len <= FILE_MAX; *len += (size_t)n) {
+		if (!array_room(text, cap, *len + READ_MAX + 1))
+			return NULL;
+		n = read(fd, text + *len, READ_MAX);
+		if (n < 0)
+			return NULL;
+	}
+	text[*len] = '\0';
+	return steal(&text);
+}
+
+/* A pipe will do: a shell's "<(...)" is one. */
+static char *read_file(const char *path, size_t *len, struct err *err)
+{
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	autofree char *text = fd < 0 ? NULL : read_sequentially(fd, len);
+	int saved = errno;
+
+	if (text && *len <= FILE_MAX)
+		return steal(&text);
+	if (interrupt_check(err) < 0)
+		return NULL;
+	errno = saved;
+	if (text)
+		err_set(err, ERR_USAGE, "--exclude-from: %s is longer than %d bytes", path,
+			FILE_MAX);
+	else
+		err_errno(err, ERR_USAGE, "--exclude-from: cannot read %s", path);
+	return NULL;
+}
+
 int excludes_add_file(struct excludes *x, const char *path, struct err *err)
 {
 	size_t len, number = 0;
-	autofree char *text = io_read_file(AT_FDCWD, path, FILE_MAX, &len, err);
+	autofree char *text = read_file(path, &len, err);
 
-	if (!text) {
-		err->kind = ERR_USAGE;
-		return err_context(err, "--exclude-from");
-	}
+	if (!text)
+		return -1;
 	for (char *line = text, *end; line < text + len; line = end + 1) {
 		end = memchr(line, '\n', (size_t)(text + len - line));
 		end = end ? end : text + len;
@@ -285,29 +327,26 @@ static size_t rule_of_place(const struct excludes *x, const char *path, bool dir
 	return found;
 }
 
-/* The last pattern that matches, unless it takes back. */
+/* The last pattern that matches, be it to take back. */
 static size_t rule_of_pattern(const struct excludes *x, const char *path, bool directory)
 {
-	for (size_t i = x->patterns ? x->count : 0; i-- > 0;) {
-		const struct pattern *p = x->rules[i].pattern;
-
-		if (p && pattern_matches(p, path, directory))
-			return pattern_takes_back(p) ? NO_RULE : i;
-	}
+	for (size_t i = x->patterns ? x->count : 0; i-- > 0;)
+		if (x->rules[i].pattern && pattern_matches(x->rules[i].pattern, path, directory))
+			return i;
 	return NO_RULE;
 }
 
-static size_t rule_for(const struct excludes *x, const char *path, bool directory)
+/* Which of two that match leaves out; NO_RULE: it was taken back. */
+static size_t rule_that_counts(const struct excludes *x, size_t place, size_t pattern)
 {
-	size_t place = rule_of_place(x, path, directory), pattern;
-
 	if (place != NO_RULE && !x->uses[place].is_default)
 		return place;
-	pattern = rule_of_pattern(x, path, directory);
-	return pattern != NO_RULE ? pattern : place;
+	if (pattern != NO_RULE && !pattern_takes_back(x->rules[pattern].pattern))
+		return pattern;
+	return place;
 }
 
-/* All rules that name what is left out: none of them hits nothing. */
+/* All rules that name it: none of them hits nothing. */
 static void note_met(const struct excludes *x, const char *path, bool directory)
 {
 	for (size_t i = places_from(x, path);
@@ -332,12 +371,15 @@ static bool is_needed(const char *path)
 enum exclude_verdict excludes_match(const struct excludes *x, const char *path, bool directory,
 				    size_t *which)
 {
-	size_t rule = rule_for(x, path, directory);
+	size_t place = rule_of_place(x, path, directory);
+	size_t pattern = rule_of_pattern(x, path, directory);
 
-	if (rule == NO_RULE)
+	if (place == NO_RULE && pattern == NO_RULE)
 		return EXCLUDE_NO;
 	note_met(x, path, directory);
-	*which = rule;
+	*which = rule_that_counts(x, place, pattern);
+	if (*which == NO_RULE)
+		return EXCLUDE_NO;
 	return directory && is_needed(path) ? EXCLUDE_CONTENT : EXCLUDE_ALL;
 }
 
@@ -353,35 +395,16 @@ size_t excludes_uses(const struct excludes *x, const struct exclude_use **uses)
 	return x->count;
 }
 
-/* Is a directory above it left out, so that nobody asked for it? */
-static bool is_below_excluded(const struct excludes *x, const char *path)
+/* What exists is no slip of the pen, even if nobody came across it: it may lie below
+ * what is left out, or on a mount that is skipped.
+ */
+bool excludes_is_idle(const struct excludes *x, size_t which)
 {
-	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		autofree char *above = strndup(path, (size_t)(slash - path));
+	const struct rule *rule = &x->rules[which];
 
-		if (above && rule_for(x, above, true) != NO_RULE)
-			return true;
-	}
-	return false;
-}
-
-static bool is_covered(const struct excludes *x, size_t rule)
-{
-	for (size_t i = 0; x->rules[rule].exists && i < x->place_count; i++)
-		if (x->places[i].rule == rule && is_below_excluded(x, x->places[i].path))
-			return true;
-	return false;
-}
-
-static bool is_idle(const struct excludes *x, size_t i)
-{
-	const struct rule *rule = &x->rules[i];
-
-	if (x->uses[i].is_default || x->uses[i].hits || rule->met)
+	if (x->uses[which].is_default || x->uses[which].hits || rule->met || rule->exists)
 		return false;
-	if (rule->pattern)
-		return !pattern_takes_back(rule->pattern);
-	return !is_covered(x, i);
+	return !rule->pattern || !pattern_takes_back(rule->pattern);
 }
 
 int excludes_check_hits(const struct excludes *x, struct err *err)
@@ -389,7 +412,7 @@ int excludes_check_hits(const struct excludes *x, struct err *err)
 	for (size_t i = 0; i < x->count; i++) {
 		const struct rule *rule = &x->rules[i];
 
-		if (!is_idle(x, i))
+		if (!excludes_is_idle(x, i))
 			continue;
 		if (!rule->pattern)
 			return err_set(err, ERR_REFUSED,
@@ -397,7 +420,8 @@ int excludes_check_hits(const struct excludes *x, struct err *err)
 				       "use -f",
 				       rule->text);
 		return err_set(err, ERR_REFUSED,
-			       "%s: \"%s\" hits nothing; correct it, leave it away, or use -f",
+			       "%s: \"%s\" hits nothing, unless it lies below what is left "
+			       "out already; correct it, leave it away, or use -f",
 			       rule->origin, rule->text);
 	}
 	return 0;

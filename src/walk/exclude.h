@@ -58,9 +58,12 @@ void excludes_count(struct excludes *x, size_t which, uint64_t hits, uint64_t by
 
 size_t excludes_uses(const struct excludes *x, const struct exclude_use **uses);
 
-/* ERR_REFUSED, naming it, when one of the user's (no default, no re-include)
- * has hit nothing: nothing that it names was left out, be it by another one.
+/* Is it one of the user's (no default, no re-include), and nothing has its name?  Of a
+ * pattern, nothing that was asked for.
  */
+bool excludes_is_idle(const struct excludes *x, size_t which);
+
+/* ERR_REFUSED, naming it, when one is idle. */
 int excludes_check_hits(const struct excludes *x, struct err *err);
 
 #endif

@@ -8,11 +8,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* All of it may be allocated, and yet never have been written (fallocate): for
- * a large file that is worth a question.
- */
-#define WORTH_ASKING (1u << 20)
-
 /* Segments between two looks at the signals. */
 #define CHECK_EVERY 1024u
 
@@ -89,13 +84,30 @@ static int add_runs(struct model *model, uint32_t node, int fd, enum model_data 
 	return 0;
 }
 
+/* What is allocated tells little: it counts blocks that were never written
+ * (fallocate) or hold attributes, and not bytes that lie in the inode.  One block is
+ * not worth the question, unless it takes no room at all.
+ */
+static bool is_worth_asking(uint64_t size, uint64_t allocated)
+{
+	return size > MODEL_BLOCK || (size > 0 && allocated == 0);
+}
+
+/* Most files have no hole, which one question tells. */
+static bool is_dense(int fd, uint64_t size)
+{
+	off_t hole = lseek(fd, 0, SEEK_HOLE);
+
+	return hole < 0 || (uint64_t)hole >= size;
+}
+
 int holes_find(struct model *model, uint32_t node, int fd, uint64_t allocated, struct err *err)
 {
 	struct model_node *n = &model->nodes[node];
 	enum model_data data = n->size ? MODEL_DENSE : MODEL_HOLES;
 
 	n->first = n->count = 0;
-	if (n->size && (allocated < n->size || n->size >= WORTH_ASKING) &&
+	if (is_worth_asking(n->size, allocated) && !is_dense(fd, n->size) &&
 	    add_runs(model, node, fd, &data, err) < 0)
 		return -1;
 	n->data = (uint8_t)data;

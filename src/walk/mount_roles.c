@@ -96,7 +96,10 @@ static char *reason_to_skip(const struct mounts *m, const struct mount_entry *e)
 	if (!original)
 		return NULL;
 	if (*original)
-		return str_format("a bind mount of %s", original);
+		return str_format(
+			"a bind mount of %s, where its files are in the image unless that is left "
+			"out",
+			original);
 	if (!is_local_disk(mount))
 		return str_format("not a local disk's filesystem (%s)", mount->fstype);
 	if (!is_system_place(mount->point))
@@ -135,7 +138,7 @@ static int classify(struct mounts *m, struct mount_entry *e, struct err *err)
 
 	if (!why)
 		return err_nomem(err);
-	if (*why && !e->is_included)
+	if (*why && !e->mount.included)
 		return skip(e, steal(&why), err);
 	e->mount.role = MOUNT_FOLD;
 	if (*why)
@@ -145,7 +148,7 @@ static int classify(struct mounts *m, struct mount_entry *e, struct err *err)
 		m->has_esp = true;
 	} else if (is_boot(m, e)) {
 		e->mount.role = MOUNT_BOOT;
-	} else if (m->cfg->one_file_system && !e->is_included &&
+	} else if (m->cfg->one_file_system && !e->mount.included &&
 		   !str_equal(e->mount.point, "boot")) {
 		return skip(e, strdup("--one-file-system"), err);
 	}
@@ -170,7 +173,7 @@ static int choose_role(struct mounts *m, struct mount_entry *e, struct err *err)
 		return err_nomem(err);
 	if (!e->is_nested)
 		return classify(m, e, err) < 0 ? -1 : check_boot(e, err);
-	if (e->is_included)
+	if (e->mount.included)
 		return err_set(err, ERR_USAGE,
 			       "--include-mount: /%s lies below /%s, which is left out (%s); "
 			       "include that, too",

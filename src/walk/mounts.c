@@ -198,9 +198,9 @@ static int include(struct mounts *m, const char *text, struct err *err)
 	if (seen && relative && seen != relative)
 		return err_set(err, ERR_USAGE,
 			       "--include-mount: %s could mean /%s or /%s, counted from %s, and "
-			       "both are mounts; write that instead, with %s in front",
+			       "both are mounts; write that instead, with /..%s in front",
 			       text, l.seen, l.relative, m->cfg->source, m->cfg->source);
-	(seen ? seen : relative)->is_included = true;
+	(seen ? seen : relative)->mount.included = true;
 	return 0;
 }
 

@@ -29,6 +29,7 @@ struct mount {
 	char *options;	       /* of the superblock, "subvol=/@,..." */
 	enum mount_role role;
 	const char *why; /* of MOUNT_SKIP, in words */
+	bool included;	 /* by --include-mount */
 };
 
 struct mounts_config {

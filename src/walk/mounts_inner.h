@@ -14,7 +14,7 @@ struct mount_entry {
 	struct mount_entry *above; /* the one that its mount point lies in; NULL for the source's */
 	char *shown;		   /* what of its filesystem is in the tree: "/", "/srv/tree" */
 	char *why;
-	bool is_included, is_nested; /* nested: below one that is skipped */
+	bool is_nested; /* nested: below one that is skipped */
 };
 
 /* Entries: the source's own, then those that can be reached, in path order. */

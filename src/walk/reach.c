@@ -281,23 +281,31 @@ static int open_same(const struct model_node *n, int dirfd, const char *name, st
 }
 
 /* -1 with errno; ENOENT also when dir is not what it was. */
+static int hold_found(struct reach *r, uint32_t dir, struct held *h)
+{
+	if (!was_found(r, dir))
+		errno = ENOENT;
+	else if (hold(r, dir, h) == 0)
+		return 0;
+	else if (errno == ESTALE)
+		errno = ENOENT;
+	return -1;
+}
+
 static int open_named(struct reach *r, uint32_t node, uint32_t dir, uint32_t name, struct stat *now)
 {
 	struct held h;
 	int fd;
 
-	if (!was_found(r, dir) || hold(r, dir, &h)) {
-		if (!was_found(r, dir) || errno == ESTALE)
-			errno = ENOENT;
+	if (hold_found(r, dir, &h))
 		return -1;
-	}
 	fd = open_same(&r->model->nodes[node], h.fd, model_string(r->model, name), now);
 	held_end(r, &h);
 	return fd;
 }
 
-/* Try the names besides the first: they can only be found by looking at all. */
-static int open_by_others(struct reach *r, uint32_t node)
+/* As long as the model may change it has no index: all names are looked at. */
+static int open_by_search(struct reach *r, uint32_t node)
 {
 	const struct model *m = r->model;
 	struct stat ignored;
@@ -313,6 +321,24 @@ static int open_by_others(struct reach *r, uint32_t node)
 			if (fd >= 0)
 				return fd;
 		}
+	}
+	return -1;
+}
+
+/* Try the names besides the first. */
+static int open_by_others(struct reach *r, uint32_t node)
+{
+	uint32_t count;
+	const struct model_name *names = model_names(r->model, node, &count);
+	struct stat ignored;
+
+	if (!names)
+		return open_by_search(r, node);
+	for (uint32_t i = 0; i < count; i++) {
+		int fd = open_named(r, node, names[i].dir, names[i].name, &ignored);
+
+		if (fd >= 0)
+			return fd;
 	}
 	return -1;
 }
@@ -337,20 +363,14 @@ int reach_file(struct reach *r, uint32_t node, struct stat *now)
 	return -1;
 }
 
-int reach_stat(struct reach *r, uint32_t node, struct stat *now)
+int reach_stat_name(struct reach *r, uint32_t dir, const char *name, struct stat *now)
 {
-	const struct model_node *n = &r->model->nodes[node];
-	const char *name = model_string(r->model, n->name);
 	struct held h;
 	int ret;
 
-	if (!was_found(r, node)) {
-		errno = ENOENT;
+	if (hold_found(r, dir, &h))
 		return -1;
-	}
-	if (hold(r, *name ? n->parent : node, &h))
-		return -1;
-	ret = *name ? fstatat(h.fd, name, now, AT_SYMLINK_NOFOLLOW) : fstat(h.fd, now);
+	ret = fstatat(h.fd, name, now, AT_SYMLINK_NOFOLLOW);
 	held_end(r, &h);
 	return ret;
 }

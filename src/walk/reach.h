@@ -43,7 +43,9 @@ bool reach_is_unchanged(const struct model_node *node, const struct stat *now);
 /* Does errno say that something else, or nothing, stands in its place? */
 bool reach_is_gone(int error);
 
-/* As lstat of its first name; -1 with errno, as reach_directory and lstat. */
-int reach_stat(struct reach *r, uint32_t node, struct stat *now);
+/* What stands at that name now, as lstat has it; -1 with errno: ENOENT also when its
+ * directory is no longer the one that was walked.
+ */
+int reach_stat_name(struct reach *r, uint32_t dir, const char *name, struct stat *now);
 
 #endif

@@ -86,14 +86,16 @@ static int look(struct walker *w, const char *name, struct err *err)
 
 /* --- a directory -------------------------------------------------------------- */
 
-static void forget(struct walker *w, uint32_t node)
+static int forget(struct walker *w, uint32_t node, struct err *err)
 {
 	const struct model_node *n = &w->model->nodes[node];
 	autofree char *name = strdup(model_string(w->model, n->name));
 
-	if (name)
-		model_unlink(w->model, n->parent, name);
+	if (!name)
+		return err_nomem(err);
+	model_unlink(w->model, n->parent, name);
 	w->totals->directories--;
+	return 0;
 }
 
 /* It stays, empty, with what can be had from outside of it. */
@@ -123,10 +125,8 @@ static int directory_failed(struct walker *w, uint32_t node, int error, struct e
 		errno = error;
 		return err_errno(err, ERR_FAILED, "cannot read %s", path);
 	}
-	if (reach_is_gone(error)) {
-		forget(w, node);
-		return vanished(w, path);
-	}
+	if (reach_is_gone(error))
+		return forget(w, node, err) < 0 ? -1 : vanished(w, path);
 	return walker_unreadable(w, path, error, err);
 }
 
@@ -209,7 +209,7 @@ static int add_root(struct walker *w, struct err *err)
 static int walk_all(struct walker *w, struct err *err)
 {
 	w->reach = reach_new(w->model, w->cfg->root_fd, err);
-	if (!w->reach || add_root(w, err) < 0)
+	if (!w->reach || omit_start(w, err) < 0 || add_root(w, err) < 0)
 		return -1;
 	while (w->place_count > 0) {
 		struct place place = w->places[--w->place_count];
@@ -220,7 +220,7 @@ static int walk_all(struct walker *w, struct err *err)
 	model_sort(w->model);
 	if (w->cfg->progress)
 		w->cfg->progress(w->cfg->progress_ctx, w->entries);
-	return walker_verdict(w, err);
+	return walker_verdict(w, err) < 0 ? -1 : border_check(w, err);
 }
 
 int tree_walk(const struct walk_config *cfg, struct model *model, struct walk_totals *totals,
@@ -240,6 +240,8 @@ int tree_walk(const struct walk_config *cfg, struct model *model, struct walk_to
 	links_free(&w.links);
 	attributes_free(&w.attributes);
 	listing_free(&w.listing);
+	free(w.own);
+	free(w.met);
 	free(w.places);
 	free(w.path);
 	free(w.first_unreadable);

@@ -20,11 +20,10 @@ struct excludes;
 struct mounts;
 struct reach;
 
-/* What is left out wherever it turns up: by device and inode. */
+/* A regular file that is left out wherever it turns up: by device and inode. */
 struct walk_own {
 	uint64_t dev, ino;
-	const char *what; /* "our own store", "a swap file in use" */
-	bool content;	  /* of a directory: it stays, empty */
+	const char *what; /* "of the image store", "a swap file in use" */
 };
 
 struct walk_config {

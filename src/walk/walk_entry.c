@@ -34,23 +34,24 @@ static int64_t ms_between(const struct timespec *now, const struct statx_timesta
 	return seconds * 1000 + (now->tv_nsec - (int64_t)t->tv_nsec) / 1000000;
 }
 
-static bool is_racy(const struct statx *st)
+bool entry_is_racy(const struct statx *st, const struct timespec *now)
 {
 	const bool coarse = !st->stx_mtime.tv_nsec && !st->stx_ctime.tv_nsec;
 	const int64_t tick = coarse ? COARSE_TICK_MS : TICK_MS;
-	struct timespec now;
-	int64_t changed, modified;
+	const int64_t changed = ms_between(now, &st->stx_ctime);
+	const int64_t modified = ms_between(now, &st->stx_mtime);
 
-	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	changed = ms_between(&now, &st->stx_ctime);
-	modified = ms_between(&now, &st->stx_mtime);
+	if (!S_ISREG(st->stx_mode))
+		return false;
 	return (changed <= tick && changed >= -tick) || (modified <= tick && modified >= -tick);
 }
 
 struct model_node entry_node(const struct statx *st)
 {
 	const bool device = S_ISCHR(st->stx_mode) || S_ISBLK(st->stx_mode);
+	struct timespec now;
 
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	return (struct model_node){
 		.size = S_ISREG(st->stx_mode) ? st->stx_size : 0,
 		.mtime_sec = st->stx_mtime.tv_sec,
@@ -62,7 +63,7 @@ struct model_node entry_node(const struct statx *st)
 		.rdev_minor = device ? st->stx_rdev_minor : 0,
 		.mounted = MODEL_NONE,
 		.data = MODEL_HOLES,
-		.reader_flags = S_ISREG(st->stx_mode) && is_racy(st) ? WALK_RACY : 0,
+		.reader_flags = entry_is_racy(st, &now) ? WALK_RACY : 0,
 		.found_dev = statx_dev(st),
 		.found_ino = st->stx_ino,
 		.found_ctime_sec = st->stx_ctime.tv_sec,

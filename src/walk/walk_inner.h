@@ -10,6 +10,7 @@
 #include "walk/walk.h"
 
 #include <sys/stat.h>
+#include <time.h>
 
 /* What the parts of the walk share.  walk.c goes through directories, walk_entry.c
  * enters what is found there, walk_omit.c says what is left out, walk_border.c what
@@ -31,6 +32,9 @@ struct walker {
 	struct links links;
 	struct attributes attributes;
 	struct listing listing;
+	struct walk_own *own;	  /* cfg's, sorted */
+	const struct mount **met; /* included mounts that were come across */
+	size_t met_count, met_cap;
 
 	/* Still to be listed, the next one last. */
 	struct place *places;
@@ -86,6 +90,9 @@ int walker_verdict(const struct walker *w, struct err *err);
 
 enum omit { OMIT_NOT, OMIT_ALL, OMIT_CONTENT };
 
+/* Once, before anything is asked. */
+int omit_start(struct walker *w, struct err *err);
+
 /* What is left out is in the account then. */
 int omit_ask(struct walker *w, const struct entry *e, enum omit *out, struct err *err);
 
@@ -99,12 +106,18 @@ bool border_is_here(const struct walker *w, const struct entry *e);
 /* A mount and what the table says about it. */
 int border_enter(struct walker *w, const struct entry *e, struct err *err);
 
-/* An empty directory or file as it is beneath the mount, as far as that can be
- * had.  Its node, MODEL_NONE on error.
+/* An empty directory, or a file, as it is beneath the mount, as far as that can be had:
+ * of a file a few bytes at most.  Its node, MODEL_NONE on error.
  */
 uint32_t border_add_underneath(struct walker *w, const struct entry *e, struct err *err);
 
+/* In the end: ERR_USAGE for an included mount that was not come across. */
+int border_check(const struct walker *w, struct err *err);
+
 /* --- walk_entry.c --- */
+
+/* May the file be written to at that time without a trace in its times?  See WALK_RACY. */
+bool entry_is_racy(const struct statx *st, const struct timespec *now);
 
 /* All that a stat says. */
 struct model_node entry_node(const struct statx *st);

@@ -2,31 +2,56 @@
 #include "walk/walk_inner.h"
 
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "walk/beneath.h"
 #include "walk/exclude.h"
 #include "walk/measure.h"
 
 #include <fcntl.h>
 #include <linux/btrfs.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
-static const struct walk_own *find_own(const struct walk_config *cfg, const struct statx *st)
+static int compare_own(const void *a, const void *b)
 {
-	for (size_t i = 0; i < cfg->own_count; i++)
-		if (cfg->own[i].ino == st->stx_ino && cfg->own[i].dev == statx_dev(st))
-			return &cfg->own[i];
-	return NULL;
+	const struct walk_own *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+int omit_start(struct walker *w, struct err *err)
+{
+	size_t count = w->cfg->own_count;
+
+	w->own = calloc(count + 1, sizeof *w->own);
+	if (!w->own)
+		return err_nomem(err);
+	if (count)
+		memcpy(w->own, w->cfg->own, count * sizeof *w->own);
+	qsort(w->own, count, sizeof *w->own, compare_own);
+	return 0;
+}
+
+static const struct walk_own *find_own(const struct walker *w, const struct statx *st)
+{
+	const struct walk_own wanted = { .dev = statx_dev(st), .ino = st->stx_ino };
+
+	if (!S_ISREG(st->stx_mode))
+		return NULL;
+	return bsearch(&wanted, w->own, w->cfg->own_count, sizeof *w->own, compare_own);
 }
 
 static enum omit omit_own(struct walker *w, const struct entry *e)
 {
-	const struct walk_own *own = find_own(w->cfg, &e->st);
+	const struct walk_own *own = find_own(w, &e->st);
 
 	if (!own)
 		return OMIT_NOT;
 	account_add(w->cfg->account, ACCOUNT_EXCLUDED, walker_path(w, e->name), "%s", own->what);
-	return own->content && entry_is_dir(e) ? OMIT_CONTENT : OMIT_ALL;
+	return OMIT_ALL;
 }
 
 static int measure(struct walker *w, const struct entry *e, uint64_t *bytes, struct err *err)

@@ -24,12 +24,19 @@ expect_report '[.tree.excluded[].path] | sort == ["/out.qcow2", "/report.json"]'
 unpack src/out.qcow2
 expect_not_inside /out.qcow2 /report.json
 
-# A store: its place stays, empty.
+# A store: its images are left out, whatever else lies there is not.
 ccsnap create name --source src --to folder:src/images --report report.json
 expect_exit 0
 unpack src/images/name.qcow2
 expect_inside /images
-expect_not_inside /images/old
+expect_inside /images/old
+expect_not_inside /images/name.qcow2
+ccsnap create again --source src --to folder:src/images --report report.json
+expect_exit 0
+expect_report '[.tree.excluded[].path] | sort == ["/images/name.manifest.json", "/images/name.qcow2"]'
+unpack src/images/again.qcow2
+expect_inside /images/old
+expect_not_inside /images/name.qcow2 /images/name.manifest.json
 
 # Where our output goes.
 timeout 100 "$CCSNAP" create name --source src --to folder:store --report report.json \

@@ -15,6 +15,18 @@ cp -a src copy/src 2>/dev/null || true
 rm copy/src/kinds/* src/kinds/*
 touch -d '2020-01-01 00:00:00.5' src copy/src src/kinds copy/src/kinds
 
+# Also one that was written to an instant before.
+mkdir fresh
+head -c 1M /dev/urandom >fresh/z
+(yes abc || true) | head -c 1M >fresh/y
+for i in 1 2 3; do
+	[ $i = 3 ] || touch -d "2020-01-01" fresh/y
+	capture name fresh
+	sha256sum <"$image" >>sums
+done
+[ "$(sort -u sums | wc -l)" = 1 ] || fail "different bytes: $(cat sums)"
+rm sums
+
 for options in "" "--format raw" "--compression zlib"; do
 	# shellcheck disable=SC2086
 	for run in "src 1" "src 8" "src 2" "copy/src 2"; do

@@ -68,6 +68,69 @@ static void without_an_initrd_the_root_is_named_by_partuuid(void **state)
 	assert_became(&out, "root=PARTUUID=" ROOT_PART " ro");
 }
 
+static const struct {
+	const char *before, *after;
+} network_roots[] = {
+	{ "root=/dev/nfs nfsroot=1.2.3.4:/x ip=dhcp boot=nfs rw", "root=UUID=" ROOT_UUID " rw" },
+	{ "ip=dhcp root=nfs:1.2.3.4:/x ro", "root=UUID=" ROOT_UUID " ro" },
+	{ "root=/dev/sda1 netroot=iscsi:x rd.iscsi.initiator=a ip=dhcp overlayroot=tmpfs",
+	  "root=UUID=" ROOT_UUID " ip=dhcp" },
+	{ "root=/dev/ram0 real_root=/dev/sda3 ro", "root=UUID=" ROOT_UUID " ro" },
+	{ "boot=live root=/dev/x rd.live.image", "root=UUID=" ROOT_UUID },
+	/* the root's own are left */
+	{ "root=UUID=" ROOT_UUID " netroot=iscsi:x rd.iscsi.a=b ip=dhcp overlayroot=tmpfs",
+	  "root=UUID=" ROOT_UUID " netroot=iscsi:x rd.iscsi.a=b ip=dhcp overlayroot=tmpfs" },
+	{ "root=$x nfsroot=y", "root=$x nfsroot=y" },
+	{ "ip=dhcp overlayroot=tmpfs", "ip=dhcp overlayroot=tmpfs" },
+};
+
+static void arguments_of_a_network_root_go_with_it(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof network_roots / sizeof *network_roots; i++) {
+		struct cmdline c = { .names = &root_only, .has_initrd = true };
+		autotext struct text out = { 0 };
+
+		cmdline_rewrite(slice_of(network_roots[i].before), &c, &out);
+		assert_became(&out, network_roots[i].after);
+	}
+}
+
+/* etc/default/grub has no root=. */
+static void arguments_without_a_root_go_by_the_old_one(void **state)
+{
+	struct cmdline c = { .names = &root_only, .old_root = "/dev/nfs" };
+	autotext struct text out = { 0 };
+
+	(void)state;
+	cmdline_rewrite(slice_of("nfsroot=x ip=dhcp quiet"), &c, &out);
+	assert_became(&out, "quiet");
+}
+
+static void noresume_is_said_once_where_a_root_is_named(void **state)
+{
+	static const struct {
+		const char *before, *after;
+	} rows[] = {
+		{ "root=UUID=" ROOT_UUID " ro \n", "root=UUID=" ROOT_UUID " ro noresume \n" },
+		{ "root=/dev/a resume=/dev/b", "root=UUID=" ROOT_UUID " noresume" },
+		{ "root=UUID=" ROOT_UUID " noresume ro", "root=UUID=" ROOT_UUID " noresume ro" },
+		{ "quiet", "quiet" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct cmdline c = { .names = &root_only,
+				     .has_initrd = true,
+				     .wants_noresume = true };
+		autotext struct text out = { 0 };
+
+		cmdline_rewrite(slice_of(rows[i].before), &c, &out);
+		assert_became(&out, rows[i].after);
+	}
+}
+
 static void looking_finds_the_first_root_and_changes_nothing(void **state)
 {
 	static const char args[] =
@@ -85,24 +148,40 @@ static void looking_finds_the_first_root_and_changes_nothing(void **state)
 
 /* --- grub.cfg ------------------------------------------------------------------------- */
 
-static bool nothing_exists(const void *ctx, const char *path)
+static bool nothing_exists(const void *ctx, enum boot_volume volume, const char *path)
 {
-	(void)ctx, (void)path;
+	(void)ctx, (void)volume, (void)path;
 	return false;
 }
 
 /* ctx: the one path that exists. */
-static bool one_exists(const void *ctx, const char *path)
+static bool one_exists(const void *ctx, enum boot_volume volume, const char *path)
 {
-	return strcmp(ctx, path) == 0;
+	return volume == BOOT_VOLUME_KERNELS && strcmp(ctx, path) == 0;
+}
+
+/* As in an image with a /boot of its own. */
+static bool files_exist(const void *ctx, enum boot_volume volume, const char *path)
+{
+	static const char *const files[] = {
+		[BOOT_VOLUME_KERNELS] = "/vmlinuz-5 /initrd-5 /grub2 /grub2/grub.cfg",
+		[BOOT_VOLUME_ROOT] = "/usr/lib/modules/5/vmlinuz",
+		[BOOT_VOLUME_ESP] = "/EFI/debian/grub.cfg",
+	};
+	struct slice rest = slice_of(files[volume]), file;
+
+	(void)ctx;
+	while (slice_word(&rest, &file))
+		if (slice_is(file, path))
+			return true;
+	return false;
 }
 
 static struct grubcfg config_for(const struct names *names)
 {
 	return (struct grubcfg){
-		.cmdline = { .names = names, .has_initrd = true },
+		.cmdline = { .names = names, .has_initrd = true, .old_root = "UUID=" OLD_UUID },
 		.holder = names->boot.present ? &names->boot : &names->root,
-		.old_root = "UUID=" OLD_UUID,
 		.paths = { .exists = nothing_exists },
 	};
 }
@@ -189,6 +268,14 @@ static const struct {
 	{ "search.fs_uuid " OTHER_UUID " root hd0,msdos1 \nset prefix=($root)'/grub'\n",
 	  "search.fs_uuid " BOOT_UUID " root hd0,msdos1 \nset prefix=($root)'/grub'\n" },
 	{ "search.fs_label old root", "search.fs_uuid " BOOT_UUID " root" },
+	/* the first word that is no option is the name */
+	{ "search --no-floppy --label oldroot --set root",
+	  "search --no-floppy --fs-uuid " BOOT_UUID " --set root" },
+	{ "search -l oldroot -s root", "search --fs-uuid " BOOT_UUID " -s root" },
+	{ "search -l rootfs -s root", NULL },
+	{ "search oldroot --label --set", "search " BOOT_UUID " --fs-uuid --set" },
+	{ "search --hint hd0,gpt2 --fs-uuid " OTHER_UUID " --set=root",
+	  "search --hint hd0,gpt2 --fs-uuid " BOOT_UUID " --set=root" },
 	{ "search --no-floppy --root-dev-only --fs-uuid --set=dev " OTHER_UUID "\n",
 	  "search --no-floppy --root-dev-only --fs-uuid --set=dev " BOOT_UUID "\n" },
 };
@@ -279,7 +366,7 @@ static void paths_follow_a_boot_that_came_or_went(void **state)
 	struct grubcfg cfg = config_for(&root_only);
 
 	(void)state;
-	cfg.paths = (struct boot_paths){ NULL, one_exists, "/boot/vmlinuz-5" };
+	cfg.paths = (struct boot_paths){ .exists = one_exists, .ctx = "/boot/vmlinuz-5" };
 	check_grub(
 		cfg, "linux ($root)/vmlinuz-5 ro\nlinux /vmlinuz-6 ro\nlinux /boot/vmlinuz-5 ro\n",
 		"linux ($root)/boot/vmlinuz-5 ro\nlinux /vmlinuz-6 ro\nlinux /boot/vmlinuz-5 ro\n");
@@ -292,6 +379,87 @@ static void paths_follow_a_boot_that_came_or_went(void **state)
 }
 
 /* openSUSE's, with the default subvolume in the arguments. */
+/* A copy of a btrfs subvolume, of which nothing else is known. */
+static void what_stands_in_front_of_a_path_that_is_there_goes(void **state)
+{
+	static const struct {
+		const char *exists, *before, *after;
+	} rows[] = {
+		{ "/boot/v", "linux /@/boot/v ro\n", "linux /boot/v ro\n" },
+		{ "/boot/v", "linux ($root)'/@/.snapshots/1/snapshot/boot/v'\n",
+		  "linux ($root)'/boot/v'\n" },
+		{ "/boot/v", "initrd /@boot/v /other/boot/w\n", "initrd /boot/v /other/boot/w\n" },
+		{ "/v", "linux /@/boot/v\n", "linux /v\n" },
+		{ "/boot/grub", "set prefix=($root)/@/boot/grub\n",
+		  "set prefix=($root)/boot/grub\n" },
+		{ "/boot/grub/x.cfg", "configfile /@/boot/grub/x.cfg\nsource /@/boot/grub/x.cfg\n",
+		  "configfile /boot/grub/x.cfg\nsource /boot/grub/x.cfg\n" },
+		{ "/@/boot/v", "linux /@/boot/v\n", "linux /@/boot/v\n" },
+		{ "/boot/v", "linux /\\@/boot/v\n", "linux /\\@/boot/v\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct grubcfg cfg = config_for(&root_only);
+
+		cfg.paths = (struct boot_paths){ .exists = one_exists, .ctx = rows[i].exists };
+		check_grub(cfg, rows[i].before, rows[i].after);
+	}
+}
+
+#define SEARCH(uuid) "search --no-floppy --fs-uuid --set=root " uuid
+
+static const struct {
+	const char *before, *after;
+} numbered[] = {
+	{ "set root=(hd0,msdos1)\nlinux /vmlinuz-5\n",
+	  "set root=(hd0,msdos1); " SEARCH(BOOT_UUID) "\nlinux /vmlinuz-5\n" },
+	{ "set root='hd0,gpt2'\nlinux /usr/lib/modules/5/vmlinuz\n",
+	  "set root='hd0,gpt2'; " SEARCH(ROOT_UUID) "\nlinux /usr/lib/modules/5/vmlinuz\n" },
+	{ "root=\"lvmid/a/b\" # x\nlinux /x\n",
+	  "root=\"lvmid/a/b\"; " SEARCH(BOOT_UUID) " # x\nlinux /x\n" },
+	{ "if true; then set root=(md/0); fi",
+	  "if true; then set root=(md/0); " SEARCH(BOOT_UUID) "; fi" },
+	{ "menuentry a {\n\tset root=(hd0,1)\n}\n" SEARCH(BOOT_UUID) "\n",
+	  "menuentry a {\n\tset root=(hd0,1); " SEARCH(BOOT_UUID) "\n}\n" SEARCH(BOOT_UUID) "\n" },
+	{ "set root=hd0,gpt1\nset prefix=($root)/grub2\nconfigfile $prefix/grub.cfg\n",
+	  "set root=hd0,gpt1; " SEARCH(
+		  BOOT_UUID) "\nset prefix=($root)/grub2\nconfigfile $prefix/grub.cfg\n" },
+	/* what a search, another partition, or another boot loader follows */
+	{ "set root='hd0,gpt2'\nif true; then\n " SEARCH(BOOT_UUID) "\nfi\nlinux /vmlinuz-5\n",
+	  NULL },
+	{ "set root='hd0,gpt2'\nsearch --file --set=root /x\nlinux /vmlinuz-5\n", NULL },
+	{ "set root=(hd0,gpt1)\nchainloader /EFI/x.efi\n", NULL },
+	{ "set root=$x\nset root=(memdisk)\nset root=(hd$n,1)\nset root=\nset root=(\n", NULL },
+	/* paths */
+	{ "linux (hd0,gpt2)/boot/vmlinuz-5 ro\ninitrd (hd0,gpt2)/boot/initrd-5 /x\n",
+	  SEARCH(BOOT_UUID) "; linux ($root)/vmlinuz-5 ro\n" SEARCH(
+		  BOOT_UUID) "; initrd ($root)/initrd-5 /x\n" },
+	{ "linux '(hd0,msdos1)/vmlinuz-5'", SEARCH(BOOT_UUID) "; linux ($root)'/vmlinuz-5'" },
+	{ "then linux (hd0,2)/usr/lib/modules/5/vmlinuz",
+	  "then " SEARCH(ROOT_UUID) "; linux ($root)/usr/lib/modules/5/vmlinuz" },
+	{ "configfile (hd0,msdos1)/grub2/grub.cfg\n",
+	  SEARCH(BOOT_UUID) "; configfile ($root)/grub2/grub.cfg\n" },
+	{ "configfile (hd0,gpt1)/EFI/debian/grub.cfg\n",
+	  SEARCH(ESP_SERIAL) "; configfile ($root)/EFI/debian/grub.cfg\n" },
+	{ "set prefix=(hd0,msdos2)/boot/grub2\n",
+	  SEARCH(BOOT_UUID) "; set prefix=($root)/grub2\n" },
+	{ "linux (hd1,1)/vmlinuz-other\nlinux ($root)/vmlinuz-5\nlinux (hd0,1)$x/v\n", NULL },
+};
+
+static void partitions_by_number_become_the_images_volumes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof numbered / sizeof *numbered; i++) {
+		struct grubcfg cfg = config_for(&with_boot);
+		const char *after = numbered[i].after ? numbered[i].after : numbered[i].before;
+
+		cfg.paths.exists = files_exist;
+		check_grub(cfg, numbered[i].before, after);
+		check_grub(cfg, after, after);
+	}
+}
+
 static void opensuses_grub_cfg_loses_its_subvolumes(void **state)
 {
 	struct grubcfg cfg = config_for(&root_only);
@@ -325,6 +493,17 @@ static void blscfg_gives_way_to_entries(void **state)
 		   "insmod part_gpt\ntrue\nmenuentry a {\n\ttrue\n}\n\n### END\n");
 	cfg.entries = "";
 	check_grub(cfg, "if true; then\n  blscfg\nfi\n", "if true; then\n  true\nfi\n");
+}
+
+static void entries_that_are_wanted_twice_are_made_once(void **state)
+{
+	struct grubcfg cfg = config_for(&root_only);
+
+	(void)state;
+	cfg.entries = "menuentry a {\n\ttrue\n}\n";
+	check_grub(cfg, "if true; then\n  blscfg\nelse\n  blscfg\nfi\n",
+		   "function ccsnap_entries {\nmenuentry a {\n\ttrue\n}\n}\n"
+		   "if true; then\n  ccsnap_entries\nelse\n  ccsnap_entries\nfi\n");
 }
 
 static void a_menu_is_told_from_none(void **state)
@@ -444,7 +623,7 @@ static void entries_become_menu_entries(void **state)
 				   "initrd /second.img\n"
 				   "options $kernelopts $tuned_params dyndbg=\"file ec.c +p\" a;b\n"
 				   "id rocky-x\ngrub_users $grub_users\ngrub_class kernel\n";
-	const struct bls_entry entry = { "abc-4.18.0-477", slice_of(text) };
+	const struct bls_entry entry = { .id = "abc-4.18.0-477", .text = slice_of(text) };
 	autotext struct text out = { 0 };
 
 	(void)state;
@@ -462,7 +641,7 @@ static void a_hostile_entry_is_no_script(void **state)
 {
 	static const char text[] = "title x' { reboot }\nlinux /v'; reboot; '\n"
 				   "options a'b ${x;reboot} `id` $(id) {\ninitrd /i;reboot\n";
-	const struct bls_entry entry = { "i'd", slice_of(text) };
+	const struct bls_entry entry = { .id = "i'd", .text = slice_of(text) };
 	autotext struct text out = { 0 };
 
 	(void)state;
@@ -472,9 +651,32 @@ static void a_hostile_entry_is_no_script(void **state)
 			    "\tinitrd '/i;reboot'\n}\n");
 }
 
+static void an_entry_on_another_volume_is_searched_there(void **state)
+{
+	static const struct {
+		const char *options, *root;
+	} rows[] = { { "options ro", " root=UUID=" ROOT_UUID },
+		     { "options ro root=/dev/x", "" },
+		     { "options ro $kernelopts", "" } };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		autofree char *text = str_format("linux /m/6/linux\n%s\n", rows[i].options);
+		autofree char *after = str_format(
+			"menuentry 'a' --unrestricted --id 'a' {\n\tsearch --no-floppy --fs-uuid "
+			"--set=root ABCD-1234\n\tlinux '/m/6/linux' %s%s\n}\n",
+			rows[i].options + strlen("options "), rows[i].root);
+		const struct bls_entry entry = { "a", slice_of(text), ESP_SERIAL, ROOT_UUID };
+		autotext struct text out = { 0 };
+
+		bls_menuentry(&entry, slice_of(""), &out);
+		assert_became(&out, after);
+	}
+}
+
 static void an_entry_without_a_kernel_is_none(void **state)
 {
-	const struct bls_entry entry = { "a", slice_of("title A\nefi /shell.efi\n") };
+	const struct bls_entry entry = { .id = "a", .text = slice_of("title A\nefi /shell.efi\n") };
 	autotext struct text out = { 0 };
 
 	(void)state;
@@ -484,10 +686,12 @@ static void an_entry_without_a_kernel_is_none(void **state)
 
 static void the_newest_entry_comes_first(void **state)
 {
-	struct bls_entry entries[] = { { "m-0-rescue", slice_of("version 0-rescue-abc\n") },
-				       { "m-5.14.0-70", slice_of("version 5.14.0-70\n") },
-				       { "m-5.14.0-427", slice_of("version 5.14.0-427\n") },
-				       { "m-5.9", slice_of("version 5.9.0\n") } };
+	struct bls_entry entries[] = {
+		{ .id = "m-0-rescue", .text = slice_of("version 0-rescue-abc\n") },
+		{ .id = "m-5.14.0-70", .text = slice_of("version 5.14.0-70\n") },
+		{ .id = "m-5.14.0-427", .text = slice_of("version 5.14.0-427\n") },
+		{ .id = "m-5.9", .text = slice_of("version 5.9.0\n") }
+	};
 
 	(void)state;
 	bls_sort(entries, 4);
@@ -508,7 +712,9 @@ static void entry_files_are_brought_in_line(void **state)
 		"title Fedora Linux (6.5.6) 39\nversion 6.5.6\n"
 		"linux /boot/vmlinuz-6.5.6\ninitrd /initramfs-6.5.6.img\n"
 		"options root=UUID=" ROOT_UUID " ro rhgb quiet \n# options root=/dev/x\n";
-	const struct boot_paths paths = { "/root", one_exists, "/boot/vmlinuz-6.5.6" };
+	const struct boot_paths paths = { .subvolume = "/root",
+					  .exists = one_exists,
+					  .ctx = "/boot/vmlinuz-6.5.6" };
 	struct cmdline c = { .names = &root_only, .has_initrd = true };
 	autotext struct text out = { 0 };
 	autotext struct text again = { 0 };
@@ -572,6 +778,14 @@ static const struct {
 	  "GRUB_CMDLINE_LINUX=\"a\nb\"\nGRUB_X=1\n" },
 	{ "GRUB_FORCE_PARTUUID=" OLD_UUID "\n", "GRUB_FORCE_PARTUUID=" ROOT_PART "\n" },
 	{ "GRUB_FORCE_PARTUUID=\"" ROOT_PART "\"\n", "GRUB_FORCE_PARTUUID=\"" ROOT_PART "\"\n" },
+	{ "  GRUB_CMDLINE_LINUX=\"resume=x a\"\n\texport GRUB_CMDLINE_LINUX='resume=x b'\n",
+	  "  GRUB_CMDLINE_LINUX=\"a\"\n\texport GRUB_CMDLINE_LINUX='b'\n" },
+	{ "export\n \nexport  X=1\nexport", "export\n \nexport  X=1\nexport" },
+	{ "GRUB_DEVICE=/dev/sda1\nGRUB_DEVICE=\"/dev/disk/by-uuid/" ROOT_UUID "\"\n",
+	  "GRUB_DEVICE=/dev/disk/by-uuid/" ROOT_UUID "\nGRUB_DEVICE=\"/dev/disk/by-uuid/" ROOT_UUID
+	  "\"\n" },
+	{ "GRUB_DEVICE_UUID=" OLD_UUID "\nGRUB_DEVICE_BOOT=x\n",
+	  "GRUB_DEVICE_UUID=" ROOT_UUID "\nGRUB_DEVICE_BOOT=x\n" },
 	{ "GRUB_CMDLINE_LINUX=\"open resume=$x", "GRUB_CMDLINE_LINUX=\"open resume=$x" },
 	{ "GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX" },
 	{ "GRUB_CMDLINE_LINUX=", "GRUB_CMDLINE_LINUX=" },
@@ -594,6 +808,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(arguments_are_taken_whole),
 		TEST(without_an_initrd_the_root_is_named_by_partuuid),
+		TEST(arguments_of_a_network_root_go_with_it),
+		TEST(arguments_without_a_root_go_by_the_old_one),
+		TEST(noresume_is_said_once_where_a_root_is_named),
 		TEST(looking_finds_the_first_root_and_changes_nothing),
 		TEST(debians_grub_cfg_stays_when_it_names_the_image),
 		TEST(debians_grub_cfg_is_brought_in_line),
@@ -602,14 +819,18 @@ int main(void)
 		TEST(entries_of_other_systems_are_left_out),
 		TEST(a_subvolume_in_front_of_paths_goes),
 		TEST(paths_follow_a_boot_that_came_or_went),
+		TEST(what_stands_in_front_of_a_path_that_is_there_goes),
+		TEST(partitions_by_number_become_the_images_volumes),
 		TEST(opensuses_grub_cfg_loses_its_subvolumes),
 		TEST(blscfg_gives_way_to_entries),
+		TEST(entries_that_are_wanted_twice_are_made_once),
 		TEST(a_menu_is_told_from_none),
 		TEST(hostile_scripts_come_out_as_they_went_in),
 		TEST(four_mebibytes_of_anything_take_no_more_than_memory),
 		TEST(quoting_leaves_one_word),
 		TEST(entries_become_menu_entries),
 		TEST(a_hostile_entry_is_no_script),
+		TEST(an_entry_on_another_volume_is_searched_there),
 		TEST(an_entry_without_a_kernel_is_none),
 		TEST(the_newest_entry_comes_first),
 		TEST(entry_files_are_brought_in_line),

@@ -128,6 +128,23 @@ static const struct {
 	  "boot/initramfs-6.6.2.img",
 	  "6.6.2" },
 	{ { "usr/lib/modules/6.7/vmlinuz", "boot/vmlinuz-6.6" }, "boot/vmlinuz-6.6", NULL, "6.6" },
+	{ { "boot.real/vmlinuz-6.1", "boot.real/initrd.img-6.1", "boot" },
+	  "boot/vmlinuz-6.1",
+	  "boot/initrd.img-6.1",
+	  "6.1" },
+	{ { "efi/m/6.5/linux", "efi/m/6.5/initrd", "efi/loader/entries/m-6.5.conf",
+	    "usr/lib/modules/6.5/vmlinuz" },
+	  "efi/m/6.5/linux",
+	  "efi/m/6.5/initrd",
+	  "6.5" },
+	{ { "boot/efi/m/6.5/linux", "boot/efi/LOADER/Entries/M-6.5.CONF" },
+	  "boot/efi/m/6.5/linux",
+	  NULL,
+	  "6.5" },
+	{ { "efi/loader/entries/m-6.5.conf", "usr/lib/modules/6.5/vmlinuz" },
+	  "usr/lib/modules/6.5/vmlinuz",
+	  NULL,
+	  "6.5" },
 	{ { "boot/vmlinuz-6.1\nx", "boot/grub/vmlinuz-5" }, NULL, NULL, NULL },
 	{ { "boot/efi/EFI/x" }, NULL, NULL, NULL },
 };
@@ -140,6 +157,17 @@ static void assert_same(const char *is, const char *expected)
 		assert_string_equal(is ? is : "(none)", expected);
 }
 
+/* "boot" is a link, an entry says what entries say. */
+static struct tree_file kernel_file(const char *path)
+{
+	if (strcmp(path, "boot") == 0)
+		return (struct tree_file)TREE_LINK("boot", "boot.real");
+	if (strcasestr(path, ".conf"))
+		return (struct tree_file)TREE_FILE(path, "version 6.5\nlinux /m/6.5/linux\n"
+							 "initrd /m/6.5/initrd\n");
+	return (struct tree_file)TREE_FILE(path, "x");
+}
+
 static void the_newest_kernel_is_found_with_its_initrd(void **state)
 {
 	(void)state;
@@ -149,7 +177,7 @@ static void the_newest_kernel_is_found_with_its_initrd(void **state)
 		struct boot autoboot boot;
 
 		for (size_t k = 0; kernels[i].files[k]; k++)
-			files[k] = (struct tree_file)TREE_FILE(kernels[i].files[k], "x");
+			files[k] = kernel_file(kernels[i].files[k]);
 		tree_start(&t, files);
 		find(&t, false, &boot);
 		assert_same(boot.kernel, kernels[i].kernel);
@@ -321,7 +349,7 @@ static void what_may_not_be_read_is_passed_over_when_looking(void **state)
 	find(&t, false, &boot);
 	assert_string_equal(boot.grub_cfg, "boot/grub/grub.cfg");
 	configure(&t, &boot, &cfg);
-	assert_non_null(strstr(warned, "cannot read /boot/grub/grub.cfg"));
+	assert_non_null(strstr(warned, "/boot/grub/grub.cfg is left as it is: cannot read"));
 }
 
 /* --- what is changed ------------------------------------------------------------------- */
@@ -365,6 +393,10 @@ static void every_place_for_arguments_is_brought_in_line(void **state)
 		{ "boot/efi/EFI/debian/grub.cfg",
 		  "search.fs_uuid " OLD_UUID " root hd0,gpt2 \nset prefix=($root)'/boot/grub'\n",
 		  "search.fs_uuid " ROOT_UUID " root hd0,gpt2 \nset prefix=($root)'/boot/grub'\n" },
+		{ "boot/efi/EFI/ubuntu/GRUB.CFG", "linux /x root=/dev/a",
+		  "linux /x root=UUID=" ROOT_UUID },
+		{ "boot/efi/efi/x/grub.cfg", "linux /x root=/dev/a",
+		  "linux /x root=UUID=" ROOT_UUID },
 		{ "efi/EFI/arch/grub.cfg", "linux /x root=/dev/a",
 		  "linux /x root=UUID=" ROOT_UUID },
 		{ "boot/loader/entries/a.conf", "options root=/dev/sda1 ro\n",
@@ -403,6 +435,7 @@ static void a_bls_menu_is_written_out_for_a_grub_without_blscfg(void **state)
 {
 	const struct tree_file files[] = {
 		TREE_FILE("boot/vmlinuz-4.18.0-9", "x"),
+		TREE_FILE("boot/initramfs-4.18.0-9.img", "x"),
 		TREE_FILE("boot/vmlinuz-4.18.0-10", "x"),
 		TREE_FILE("boot/initramfs-4.18.0-10.img", "x"),
 		TREE_FILE("boot/grub2/grub.cfg", "insmod blscfg\nblscfg\n# end\n"),
@@ -556,6 +589,221 @@ static void the_trees_own_entries_count_for_a_minimal_menu(void **state)
 				    "\tinitrd /boot/m/6.5/initrd\n}\n");
 }
 
+/* systemd-boot's: kernels and entries are on the ESP, and nothing is in /boot. */
+static void entries_on_the_esp_make_a_menu(void **state)
+{
+	const struct tree_file files[] = {
+		TREE_DIR("boot"),
+		TREE_FILE("efi/m/6.5/linux", "x"),
+		TREE_FILE("efi/m/6.5/initrd", "x"),
+		TREE_FILE("efi/loader/entries/m-6.5.conf",
+			  "title T\nversion 6.5\nlinux /m/6.5/linux\ninitrd /m/6.5/initrd\n"
+			  "options root=/dev/sda2 rw\n"),
+		TREE_FILE("efi/loader/entries/gone.conf", "linux /m/6.4/linux\noptions rw\n"),
+		{ 0 }
+	};
+	const struct boot_config cfg = { .names = &root_only };
+	autotree struct tree t;
+	struct boot autoboot boot;
+
+	(void)state;
+	tree_start(&t, files);
+	find(&t, false, &boot);
+	configure(&t, &boot, &cfg);
+	assert_text(&t, "boot/grub/grub.cfg",
+		    HEAD(ROOT_UUID) "menuentry 'T' --unrestricted --id 'm-6.5' {\n"
+				    "\tsearch --no-floppy --fs-uuid --set=root " ESP_SERIAL "\n"
+				    "\tlinux '/m/6.5/linux' root=UUID=" ROOT_UUID " rw\n"
+				    "\tinitrd /m/6.5/initrd\n}\n");
+	assert_text(&t, "efi/loader/entries/m-6.5.conf",
+		    "title T\nversion 6.5\nlinux /m/6.5/linux\ninitrd /m/6.5/initrd\n"
+		    "options root=UUID=" ROOT_UUID " rw\n");
+}
+
+static void a_separate_boot_hides_what_the_root_has_there(void **state)
+{
+	const struct tree_file files[] = { TREE_DIR("boot"),
+					   TREE_FILE("usr/lib/modules/6/vmlinuz", "x"),
+					   { 0 } };
+	static const char cfg_text[] = "set root='hd0,gpt2'\nlinux /boot/vmlinuz-6 ro\n"
+				       "set root='hd0,gpt3'\n"
+				       "linux /usr/lib/modules/6/vmlinuz ro\n";
+	const struct boot_config cfg = { .names = &with_boot };
+	autotree struct tree t;
+	struct boot autoboot boot;
+
+	(void)state;
+	tree_start(&t, files);
+	tree_mount(&t, "boot");
+	assert_int_equal(edit_create(&t.edit, "boot/vmlinuz-6", "x", 1, 0644, "w", &t.err), 0);
+	assert_int_equal(edit_create(&t.edit, "boot/grub/grub.cfg", cfg_text, strlen(cfg_text),
+				     0644, "w", &t.err),
+			 0);
+	find(&t, true, &boot);
+	configure(&t, &boot, &cfg);
+	assert_text(&t, "boot/grub/grub.cfg",
+		    "set root='hd0,gpt2'; search --no-floppy --fs-uuid --set=root " BOOT_UUID
+		    "\nlinux /vmlinuz-6 ro\n"
+		    "set root='hd0,gpt3'; search --no-floppy --fs-uuid --set=root " ROOT_UUID
+		    "\nlinux /usr/lib/modules/6/vmlinuz ro\n");
+}
+
+/* In a copy of a subvolume nobody but its files can tell. */
+static void the_subvolume_is_the_one_that_arguments_or_fstab_name(void **state)
+{
+	static const struct {
+		const char *fstab, *cmdline, *dir, *after;
+	} rows[] = {
+		{ "UUID=x / btrfs subvol=@ 0 0\n", "ro", "data", "font=\"/usr/f\"\n" },
+		{ "", "rootflags=subvol=@,ssd", "data", "font=\"/usr/f\"\n" },
+		{ "UUID=x / btrfs defaults 0 0\n", "ro", "data", "font=\"/@/usr/f\"\n" },
+		{ "UUID=x / btrfs subvol=@ 0 0\n", "ro", "@", "font=\"/@/usr/f\"\n" },
+	};
+	const struct boot_config cfg = { .names = &root_only, .subvolume = "" };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		const struct tree_file files[] = { TREE_FILE("boot/vmlinuz-6", "x"),
+						   TREE_FILE("boot/grub/grub.cfg",
+							     "font=\"/@/usr/f\"\nblscfg\n"),
+						   TREE_FILE("etc/fstab", rows[i].fstab),
+						   TREE_FILE("etc/kernel/cmdline", rows[i].cmdline),
+						   TREE_DIR(rows[i].dir),
+						   { 0 } };
+		autofree char *after = str_format("%sblscfg\n", rows[i].after);
+		struct boot_config with_blscfg = cfg;
+		autotree struct tree t;
+		struct boot autoboot boot;
+
+		with_blscfg.has_blscfg = true;
+		tree_start(&t, files);
+		find(&t, false, &boot);
+		configure(&t, &boot, &with_blscfg);
+		assert_text(&t, "boot/grub/grub.cfg", after);
+	}
+}
+
+static void one_kernel_without_an_initrd_is_enough_for_partuuid(void **state)
+{
+	const struct tree_file files[] = { TREE_FILE("boot/vmlinuz-6.2", "x"),
+					   TREE_FILE("boot/initrd.img-6.2", "x"),
+					   TREE_FILE("boot/vmlinuz-6.1", "x"),
+					   TREE_FILE("boot/grub/grub.cfg",
+						     "linux /boot/vmlinuz-6.1 root=/dev/sda1\n"),
+					   { 0 } };
+	const struct boot_config cfg = { .names = &root_only };
+	autotree struct tree t;
+	struct boot autoboot boot;
+
+	(void)state;
+	tree_start(&t, files);
+	find(&t, false, &boot);
+	configure(&t, &boot, &cfg);
+	assert_text(&t, "boot/grub/grub.cfg",
+		    "linux /boot/vmlinuz-6.1 root=PARTUUID=" ROOT_PART "\n");
+}
+
+static void an_initrd_does_not_wait_for_a_swap_that_is_gone(void **state)
+{
+	static const struct {
+		const char *setting, *fstab, *tools, *after;
+	} rows[] = {
+		{ "RESUME=UUID=" OTHER_UUID "\n", "", "usr/share/initramfs-tools/x", " noresume" },
+		{ "#\nRESUME=\"/dev/sda2\"\n", "", "usr/share/initramfs-tools/x", " noresume" },
+		{ "", "/dev/sda2 none swap sw\n", "usr/share/initramfs-tools/x", " noresume" },
+		{ "RESUME=auto", "/dev/sda2 none swap sw\n", "usr/share/initramfs-tools/x",
+		  " noresume" },
+		{ "RESUME=none", "/dev/sda2 none swap sw\n", "usr/share/initramfs-tools/x", "" },
+		{ "RESUME=UUID=" ROOT_UUID, "", "usr/share/initramfs-tools/x", "" },
+		{ "", "/swapfile none swap sw\n", "usr/share/initramfs-tools/x", "" },
+		{ "RESUME=/dev/sda2", "", "usr/lib/dracut/x", "" },
+	};
+	const struct boot_config cfg = { .names = &root_only };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		autofree char *after = str_format(
+			"linux /boot/vmlinuz-6 root=UUID=" ROOT_UUID " ro%s\n", rows[i].after);
+		const struct tree_file files[] = {
+			TREE_FILE("boot/vmlinuz-6", "x"),
+			TREE_FILE("boot/initrd.img-6", "x"),
+			TREE_FILE("etc/initramfs-tools/conf.d/resume", rows[i].setting),
+			TREE_FILE("etc/fstab", rows[i].fstab),
+			TREE_FILE(rows[i].tools, "x"),
+			TREE_FILE("boot/grub/grub.cfg",
+				  "linux /boot/vmlinuz-6 root=UUID=" ROOT_UUID " ro\n"),
+			{ 0 }
+		};
+		autotree struct tree t;
+		struct boot autoboot boot;
+
+		tree_start(&t, files);
+		find(&t, false, &boot);
+		configure(&t, &boot, &cfg);
+		assert_text(&t, "boot/grub/grub.cfg", after);
+	}
+}
+
+/* What the image cannot boot without is refused when something else is in its place. */
+static void a_grub_cfg_that_cannot_be_made_is_refused(void **state)
+{
+	static const struct tree_file odd[] = {
+		TREE_DIR("boot/grub/grub.cfg"),
+		TREE_MODE("boot/grub/grub.cfg", NULL, S_IFIFO | 0600),
+		TREE_LINK("boot/grub/grub.cfg", "nowhere"),
+		TREE_LINK("boot/grub/grub.cfg", "grub.cfg"),
+		TREE_FILE("boot/grub", "x"),
+		TREE_LINK("boot/grub", "nowhere"),
+	};
+	const struct boot_config cfg = { .names = &root_only };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+		const struct tree_file files[] = { TREE_FILE("boot/vmlinuz-6", "x"),
+						   odd[i],
+						   { 0 } };
+		autotree struct tree t;
+		struct boot autoboot boot;
+
+		tree_start(&t, files);
+		find(&t, false, &boot);
+		assert_int_equal(boot_configure(&t.edit, &boot, &cfg, &t.err), -1);
+		assert_int_equal(t.err.kind, ERR_REFUSED);
+		assert_non_null(strstr(t.err.text, "--no-boot makes a data disk"));
+	}
+}
+
+static void an_odd_or_huge_file_is_left_as_it_is(void **state)
+{
+	const size_t len = (4 << 20) + 1;
+	autofree char *big = malloc(len + 1);
+	const struct boot_config cfg = { .names = &root_only };
+	autotree struct tree t;
+	struct boot autoboot boot;
+
+	(void)state;
+	assert_non_null(big);
+	memset(big, '#', len);
+	big[len] = '\0';
+	{
+		const struct tree_file files[] = { TREE_FILE("boot/vmlinuz-6", "x"),
+						   TREE_FILE("boot/grub/grub.cfg", big),
+						   TREE_DIR("etc/default/grub"),
+						   TREE_MODE("etc/kernel/cmdline", NULL,
+							     S_IFIFO | 0600),
+						   { 0 } };
+
+		tree_start(&t, files);
+	}
+	find(&t, false, &boot);
+	configure(&t, &boot, &cfg);
+	assert_int_equal(t.account.len, 0);
+	assert_non_null(strstr(warned, "/boot/grub/grub.cfg is left as it is"));
+	assert_non_null(
+		strstr(warned, "/etc/default/grub is left as it is: it is no regular file"));
+	assert_non_null(strstr(warned, "/etc/kernel/cmdline is left as it is"));
+}
+
 static void without_a_kernel_nothing_is_made(void **state)
 {
 	const struct tree_file files[] = { TREE_DIR("boot/grub"), { 0 } };
@@ -622,6 +870,13 @@ int main(void)
 		TEST(a_hostile_kernel_name_is_no_script),
 		TEST(an_empty_grub_cfg_counts_as_none),
 		TEST(the_trees_own_entries_count_for_a_minimal_menu),
+		TEST(entries_on_the_esp_make_a_menu),
+		TEST(a_separate_boot_hides_what_the_root_has_there),
+		TEST(the_subvolume_is_the_one_that_arguments_or_fstab_name),
+		TEST(one_kernel_without_an_initrd_is_enough_for_partuuid),
+		TEST(an_initrd_does_not_wait_for_a_swap_that_is_gone),
+		TEST(a_grub_cfg_that_cannot_be_made_is_refused),
+		TEST(an_odd_or_huge_file_is_left_as_it_is),
 		TEST(without_a_kernel_nothing_is_made),
 		TEST(an_initrd_for_a_container_is_warned_of),
 	};

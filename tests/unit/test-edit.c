@@ -196,13 +196,16 @@ static void globs_are_sorted_as_whole_paths(void **state)
 	GLOBS(&t, "*/x", "c/x", "d-1/x", "d/x");
 }
 
-static void glob_follows_no_link_but_names_it(void **state)
+static void glob_follows_a_link_that_the_pattern_names(void **state)
 {
 	autotree struct tree t;
 
 	(void)state;
 	tree_start(&t, small);
-	GLOBS_NOTHING(&t, "etc/c.d/*");
+	GLOBS(&t, "etc/c.d/*.conf", "etc/c.d/.hidden.conf", "etc/c.d/10-x.conf",
+	      "etc/c.d/2-y.conf");
+	GLOBS_NOTHING(&t, "etc/[c].d/*");
+	GLOBS_NOTHING(&t, "etc/dangling/*");
 	GLOBS(&t, "etc/c*", "etc/c.d");
 	GLOBS(&t, "etc/dang*", "etc/dangling");
 }
@@ -283,7 +286,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_went_is_missing_a_replaced_one_is_an_error),
 		cmocka_unit_test(glob_matches_each_component),
 		cmocka_unit_test(globs_are_sorted_as_whole_paths),
-		cmocka_unit_test(glob_follows_no_link_but_names_it),
+		cmocka_unit_test(glob_follows_a_link_that_the_pattern_names),
 		cmocka_unit_test(a_pattern_without_end_is_refused),
 		cmocka_unit_test(mounts_are_crossed),
 		cmocka_unit_test(a_mount_point_is_not_removed),

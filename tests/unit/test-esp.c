@@ -16,8 +16,8 @@
 
 static const char loader[] = "MZ the loader", stub[] = "configfile";
 static const struct esp_file add[] = {
-	{ "EFI/BOOT/BOOTX64.EFI", loader, sizeof loader - 1 },
-	{ "EFI/BOOT/grub.cfg", stub, sizeof stub - 1 },
+	{ "EFI/BOOT/BOOTX64.EFI", ESP_IF_MISSING, loader, sizeof loader - 1 },
+	{ "EFI/BOOT/grub.cfg", ESP_IF_MISSING, stub, sizeof stub - 1 },
 };
 static const struct tree_file no_files[] = { { 0 } };
 static char place[64]; /* images and what is copied from them */

@@ -388,6 +388,34 @@ static void each_line_of_a_file_counts(void **state)
 	excludes_free(x);
 }
 
+static void patterns_can_come_through_a_pipe(void **state)
+{
+	struct excludes *x = new_excludes();
+	autofree char *path = NULL;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "*.o\n*.a", 7), 7);
+	close(ends[1]);
+	path = str_format("/proc/self/fd/%d", ends[0]);
+	assert_int_equal(excludes_add_file(x, path, &err), 0);
+	close(ends[0]);
+	assert_true(is_left_out(x, "a.o"));
+	assert_true(is_left_out(x, "a.a"));
+	excludes_free(x);
+}
+
+static void a_file_of_patterns_without_end_is_refused(void **state)
+{
+	struct excludes *x = new_excludes();
+
+	(void)state;
+	assert_int_equal(excludes_add_file(x, "/dev/zero", &err), -1);
+	assert_says(ERR_USAGE, "--exclude-from: /dev/zero is longer than");
+	excludes_free(x);
+}
+
 static void files_that_are_no_pattern_files_are_refused_by_line(void **state)
 {
 	static const struct {
@@ -517,9 +545,48 @@ static void two_readings_that_both_exist_are_refused(void **state)
 	assert_int_equal(fchdir(old), 0);
 	assert_int_equal(result, -1);
 	assert_says(ERR_USAGE, "could mean /sub/f or /f");
-	add_below_source(x, "sub/f"); /* what the message says */
+	add_below_source(x, "sub/f");
 	assert_true(is_left_out(x, "sub/f"));
 	assert_false(is_left_out(x, "f"));
+	excludes_free(x);
+}
+
+/* Of the tree's own directories; the last one, too. */
+static void make_directories(const char *path)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		autofree char *above = strndup(path, (size_t)(slash - path));
+
+		make_directory(above);
+	}
+	make_directory(path);
+}
+
+/* Also when the path has the source in front already. */
+static void the_advice_for_two_readings_tells_them_apart(void **state)
+{
+	autofree char *text = in_source("f"), *advice = str_format("with /..%s in front", source);
+	autofree char *again = str_format("%s/f", source + 1);
+	autofree char *first = str_format("/..%s/f", source);
+	autofree char *second = str_format("/..%s/%s", source, again);
+	struct excludes *x = new_excludes();
+
+	(void)state;
+	make_directories(source + 1);
+	make_file("f");
+	make_file(again);
+	assert_int_equal(excludes_add_path(x, source, text, &err), -1);
+	assert_says(ERR_USAGE, "could mean /f or /");
+	assert_says(ERR_USAGE, advice);
+	add_path(x, first);
+	assert_true(is_left_out(x, "f"));
+	assert_false(is_left_out(x, again));
+	excludes_free(x);
+
+	x = new_excludes();
+	add_path(x, second);
+	assert_false(is_left_out(x, "f"));
+	assert_true(is_left_out(x, again));
 	excludes_free(x);
 }
 
@@ -707,15 +774,35 @@ static void an_exclude_that_only_another_outdid_has_hit(void **state)
 	excludes_free(x);
 }
 
-static void what_was_taken_back_is_no_hit(void **state)
+static void what_was_taken_back_has_been_there(void **state)
+{
+	struct excludes *x = new_excludes();
+	const struct exclude_use *uses;
+
+	(void)state;
+	add_patterns(x, "/logs/*\n!l.log\n*.o");
+	assert_false(is_left_out(x, "logs/l.log"));
+	excludes_uses(x, &uses);
+	assert_int_equal(uses[0].hits, 0);
+	assert_false(excludes_is_idle(x, 0));
+	assert_false(excludes_is_idle(x, 1));
+	assert_int_equal(excludes_check_hits(x, &err), -1);
+	assert_says(ERR_REFUSED, "\"*.o\" hits nothing, unless it lies below what is left out");
+	excludes_free(x);
+}
+
+/* On a mount that is skipped, for one. */
+static void what_exists_is_never_refused(void **state)
 {
 	struct excludes *x = new_excludes();
 
 	(void)state;
-	add_patterns(x, "secret*\n!secret.pub");
-	assert_false(is_left_out(x, "secret.pub"));
+	make_directory("m");
+	make_file("m/top");
+	add_path(x, "m/top");
+	assert_int_equal(excludes_check_hits(x, &err), 0);
+	add_path(x, "m/nosuch");
 	assert_int_equal(excludes_check_hits(x, &err), -1);
-	assert_says(ERR_REFUSED, "\"secret*\" hits nothing");
 	excludes_free(x);
 }
 
@@ -799,12 +886,15 @@ int main(void)
 		TEST(patterns_without_meaning_are_refused),
 		TEST(hostile_patterns_end_soon),
 		TEST(each_line_of_a_file_counts),
+		TEST(patterns_can_come_through_a_pipe),
+		TEST(a_file_of_patterns_without_end_is_refused),
 		TEST(files_that_are_no_pattern_files_are_refused_by_line),
 		TEST(a_path_is_left_out_there_and_nowhere_else),
 		TEST(glob_characters_of_a_path_are_its_own),
 		TEST(every_spelling_of_a_path_is_that_path),
 		TEST(a_path_is_read_from_the_current_directory_too),
 		TEST(two_readings_that_both_exist_are_refused),
+		TEST(the_advice_for_two_readings_tells_them_apart),
 		TEST(the_source_and_what_is_outside_are_refused),
 		TEST(links_on_the_way_are_followed_inside_of_the_source),
 		TEST(no_path_is_looked_up_outside_of_the_source),
@@ -813,7 +903,8 @@ int main(void)
 		TEST(what_comes_into_being_later_is_left_out),
 		TEST(what_hits_nothing_is_refused_by_name),
 		TEST(an_exclude_that_only_another_outdid_has_hit),
-		TEST(what_was_taken_back_is_no_hit),
+		TEST(what_was_taken_back_has_been_there),
+		TEST(what_exists_is_never_refused),
 		TEST(defaults_empty_five_directories_and_nothing_else),
 		TEST(the_users_own_exclude_of_a_default_gets_the_hit),
 		TEST(thousands_of_paths_are_told_apart),

@@ -78,6 +78,53 @@ static void what_cannot_be_stored_is_in_the_account(void **state)
 	assert_int_equal(account.count[ACCOUNT_ATTRIBUTE], 3);
 }
 
+/* An ACL for so many that no block holds it; the group has r-x of its rwx. */
+static void set_large_acl(uint32_t node, const char *name)
+{
+	static const uint8_t begin[] = { 2, 0, 0, 0, 1, 0, 7, 0, 0xff, 0xff, 0xff, 0xff },
+			     rest[] = { 4,  0, 5, 0, 0xff, 0xff, 0xff, 0xff,
+					16, 0, 7, 0, 0xff, 0xff, 0xff, 0xff,
+					32, 0, 0, 0, 0xff, 0xff, 0xff, 0xff };
+	uint8_t acl[12 + 8 * 600 + sizeof rest];
+	size_t size = sizeof begin;
+
+	memcpy(acl, begin, sizeof begin);
+	for (uint16_t i = 0; i < 600; i++, size += 8)
+		memcpy(acl + size, (uint8_t[]){ 2, 0, 7, 0, (uint8_t)i, (uint8_t)(i >> 8), 1, 0 },
+		       8);
+	memcpy(acl + size, rest, sizeof rest);
+	set_xattrs(node, name, acl, size + sizeof rest);
+}
+
+static void a_lost_acl_gives_the_group_no_more_rights(void **state)
+{
+	uint32_t dir = add_dir(MODEL_ROOT, "dir"), file = add_file(dir, "file", 3),
+		 broken = add_file(dir, "broken", 3), again = add_file(dir, "later", 3);
+
+	(void)state;
+	set_large_acl(dir, "system.posix_acl_default");
+	set_large_acl(file, "system.posix_acl_access");
+	set_xattrs(broken, "system.posix_acl_access", "nonsense", 8);
+	model.nodes[file].mode = model.nodes[broken].mode = model.nodes[again].mode =
+		S_IFREG | 0770;
+	build_and_check();
+	expect_text(debugfs("stat /dir"), "Mode:  0755");
+	expect_text(debugfs("stat /dir/file"), "Mode:  0750");
+	expect_text(debugfs("stat /dir/broken"), "Mode:  0700");
+	expect_text(debugfs("stat /dir/later"), "Mode:  0770");
+	assert_int_equal(account.len, 3);
+	expect_text(account.at[0].detail, "more rights");
+	expect_text(account.at[2].detail, "group rights cut to r-x");
+	expect_text(account.at[1].detail, "group rights cut to ---");
+
+	model.nodes[again].xattrs = model.nodes[file].xattrs;
+	assert_int_equal(ext4_replace(fs, again, &err), 0);
+	write_image("image");
+	expect_text(debugfs("stat /dir/later"), "Mode:  0750");
+	assert_int_equal(account.len, 4);
+	assert_int_equal(model.nodes[again].mode, S_IFREG | 0770);
+}
+
 /* --- changes -------------------------------------------------------------------------- */
 
 static struct extent_list changed;
@@ -353,6 +400,7 @@ int main(void)
 		TEST(attributes_are_stored_and_equal_blocks_shared),
 		TEST(blocks_are_shared_between_different_sets),
 		TEST(what_cannot_be_stored_is_in_the_account),
+		TEST(a_lost_acl_gives_the_group_no_more_rights),
 		TEST(nothing_changed_is_nothing_reported),
 		TEST(a_file_that_grew_has_all_its_bytes),
 		TEST(a_file_that_kept_its_blocks_keeps_their_places),

@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ext4-build-kit.h"
+#include "ext4-kit.h"
+
+#include <malloc.h>
+#include <sys/resource.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#define WITH_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#else
+#define WITH_ADDRESS_SANITIZER 0
+#endif
 
 static uint64_t field(const char *text, const char *name)
 {
@@ -153,6 +165,68 @@ static void a_filesystem_of_a_tib_is_small_in_memory(void **state)
 	assert_true(meta < 16 * MIB);
 }
 
+static void values_of_attributes_are_in_memory_once(void **state)
+{
+	const unsigned files = 4000;
+	char value[3800], name[16];
+	uint32_t random = 3;
+	size_t before;
+
+	(void)state;
+	for (unsigned i = 0; i < files; i++) {
+		for (size_t k = 0; k < sizeof value; k++)
+			value[k] = (char)next_random(&random);
+		snprintf(name, sizeof name, "f%u", i);
+		set_xattrs(add_file(MODEL_ROOT, name, 0), "user.own", value, sizeof value);
+	}
+	before = mallinfo2().uordblks;
+	build();
+	assert_true(mallinfo2().uordblks - before < files * 1024);
+	write_image("image");
+	expect_clean("image");
+	debugfs("ea_get -f out /f3999 user.own");
+	assert_int_equal(shell("[ $(stat -c %%s out) = 3800 ]"), 0);
+}
+
+/* The library's own words for it, or none, are of no help to a user. */
+static void build_with_little_memory(size_t bytes)
+{
+	struct rlimit limit;
+	unsigned long pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "r");
+
+	if (!statm || fscanf(statm, "%lu", &pages) != 1)
+		_exit(3);
+	fclose(statm);
+	limit.rlim_cur = limit.rlim_max = pages * (size_t)sysconf(_SC_PAGESIZE) + bytes;
+	if (setrlimit(RLIMIT_AS, &limit) < 0)
+		_exit(3);
+	if (ext4_build(&config, &err))
+		_exit(0);
+	_exit(strstr(err.text, "out of memory") ? 1 : 2);
+}
+
+static void without_memory_that_is_what_it_says(void **state)
+{
+	unsigned failed = 0;
+	int status = 1;
+
+	(void)state;
+	if (WITH_ADDRESS_SANITIZER)
+		skip(); /* takes all addresses there are */
+	config.min_size = 256 * GIB;
+	for (size_t bytes = 0; status != 0 && bytes < 256 * MIB; bytes += 128 * KIB, failed++) {
+		const pid_t child = fork();
+
+		if (child == 0)
+			build_with_little_memory(bytes);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+	}
+	assert_int_equal(status, 0);
+	assert_true(failed > 10);
+}
+
 static void sizes_that_ext4_cannot_have_are_refused(void **state)
 {
 	(void)state;
@@ -194,6 +268,7 @@ static void a_short_piece_is_the_beginning_of_a_long_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(without_memory_that_is_what_it_says), /* first: what others freed is memory */
 		TEST(the_smallest_holds_what_it_has_to),
 		TEST(free_space_is_kept_and_hardly_more),
 		TEST(sizes_around_a_trimmed_group_keep_their_promise),
@@ -202,6 +277,7 @@ int main(void)
 		TEST(inodes_are_twice_those_used_or_one_per_16_kib),
 		TEST(a_tib_of_hole_costs_nothing),
 		TEST(a_filesystem_of_a_tib_is_small_in_memory),
+		TEST(values_of_attributes_are_in_memory_once),
 		TEST(sizes_that_ext4_cannot_have_are_refused),
 		TEST(a_short_piece_is_the_beginning_of_a_long_one),
 	};

@@ -116,6 +116,46 @@ static void of_too_many_the_largest_are_dropped(void **state)
 		expect_stored(&list[i]);
 }
 
+static void of_too_many_those_that_matter_least_are_dropped(void **state)
+{
+	struct model_xattr list[] = {
+		{ "security.capability", text, 1600 },
+		{ "security.ima", text, 1200 },
+		{ "security.selinux", text, 1000 },
+		{ "trusted.t", text, 100 },
+		{ "user.a", text, 200 },
+		{ "user.b", text, 300 },
+	};
+	static const char *const first[] = { "user.b", "user.a", "trusted.t" };
+
+	(void)state;
+	for (size_t gone = 2; gone <= 3; gone++) {
+		encode(list, 6);
+		assert_int_equal(drops.count, gone);
+		for (size_t i = 0; i < gone; i++)
+			assert_true(is_dropped(first[i]));
+		list[0].size += 100;
+	}
+}
+
+/* Nothing goes that would not make room. */
+static void what_fits_beside_what_matters_more_is_kept(void **state)
+{
+	struct model_xattr list[] = {
+		{ "security.selinux", text, 3000 },
+		{ "trusted.t", text, 3000 },
+		{ "user.a", text, 30 },
+		{ "user.b", text, 2000 },
+	};
+
+	(void)state;
+	encode(list, 4);
+	assert_int_equal(drops.count, 2);
+	assert_true(is_dropped("trusted.t") && is_dropped("user.b"));
+	expect_stored(&list[0]);
+	expect_stored(&list[2]);
+}
+
 static void what_no_kernel_would_show_is_dropped(void **state)
 {
 	static char name[300] = "user.";
@@ -183,6 +223,37 @@ static void acls_get_the_form_of_the_disk(void **state)
 		assert_int_equal(f->size, sizeof disk);
 		assert_memory_equal(f->value, disk, sizeof disk);
 	}
+}
+
+/* A mode's group bits are the mask when there is an ACL. */
+static void a_mode_is_cut_when_its_acl_is_lost(void **state)
+{
+	static uint8_t acl[4 + 8 * 605] = { V2, TAG(1, 7) };
+	static const uint8_t rest[] = { TAG(4, 5), TAG(16, 6), TAG(32, 0) };
+	struct model_xattr x = { "system.posix_acl_access", acl, 12 };
+
+	(void)state;
+	encode(&x, 1);
+	assert_int_equal(drops.count, 1);
+	assert_int_equal(image.mode_cut, 070);
+	for (; x.size < 4 + 8 * 601; x.size += 8)
+		memcpy(acl + x.size, (uint8_t[]){ NAMED(2, 7) }, 8);
+	memcpy(acl + x.size, rest, sizeof rest);
+	x.size += sizeof rest;
+	encode(&x, 1);
+	assert_int_equal(drops.count, 1);
+	assert_int_equal(image.mode_cut, 030);
+
+	memcpy(acl + 12, rest, sizeof rest);
+	x.size = 12 + sizeof rest;
+	encode(&x, 1);
+	assert_int_equal(drops.count, 0);
+	assert_int_equal(image.mode_cut, 0);
+	x.name = "system.posix_acl_default";
+	x.size = 12;
+	encode(&x, 1);
+	assert_int_equal(drops.count, 1);
+	assert_int_equal(image.mode_cut, 0);
 }
 
 static void malformed_acls_are_dropped(void **state)
@@ -298,9 +369,12 @@ int main(void)
 		cmocka_unit_test(the_block_has_room_for_4060_bytes),
 		cmocka_unit_test(what_fits_in_any_arrangement_is_kept),
 		cmocka_unit_test(of_too_many_the_largest_are_dropped),
+		cmocka_unit_test(of_too_many_those_that_matter_least_are_dropped),
+		cmocka_unit_test(what_fits_beside_what_matters_more_is_kept),
 		cmocka_unit_test(what_no_kernel_would_show_is_dropped),
 		cmocka_unit_test(of_two_with_one_name_the_first_is_kept),
 		cmocka_unit_test(acls_get_the_form_of_the_disk),
+		cmocka_unit_test(a_mode_is_cut_when_its_acl_is_lost),
 		cmocka_unit_test(malformed_acls_are_dropped),
 		cmocka_unit_test(same_set_same_bytes_in_any_order),
 		cmocka_unit_test(none_is_lost_in_silence),

@@ -3,8 +3,10 @@
 #include "system/fstab.h"
 #include "system/fstab_text.h"
 
-#define GONE "# ccsnap: its device is not in the image: "
-#define PART "# ccsnap: is part of the root filesystem in this image: "
+#define GONE	  "# ccsnap: its device is not in the image: "
+#define HOST	  "# ccsnap: only the source's host serves it: "
+#define SUBVOLUME "# ccsnap: its subvolume is not in the image: "
+#define PART	  "# ccsnap: is part of the root filesystem in this image: "
 
 /* A file in a tree where /home and /var have content, /data does not, and /swapfile exists. */
 static void fix(struct tree *t, const char *path, const char *text, const struct names *names)
@@ -69,8 +71,11 @@ static const char *const untouched[] = {
 	"/home /data none bind 0 0\n/var/lib /home none rbind 0 0\n",
 	"/srv/disk.img /data ext4 loop 0 0\n",
 	"/dev/mapper/vault /data ext4 defaults 0 0\n",
-	"overlay /data overlay lowerdir=/a,upperdir=/b,workdir=/c 0 0\n",
-	"share /data virtiofs defaults 0 0\nshare /data 9p trans=virtio 0 0\n",
+	"overlay /data overlay lowerdir=/home:/var,upperdir=/run/b,workdir=/run/c 0 0\n",
+	"share /data virtiofs nofail 0 0\nshare /data 9p noauto,trans=virtio 0 0\n",
+	"nas /data 9p trans=tcp 0 0\n",
+	"nas:/x /data nfs rw\n/data/sub /srv none bind\n/run/x /srv none bind\n",
+	"UUID=" ROOT_UUID " /\n",
 };
 
 static void lines_that_fit_stay_byte_for_byte(void **state)
@@ -128,6 +133,31 @@ static const struct {
 	{ "/dev/sdc1 /data fuse.exfat rw\n", GONE "/dev/sdc1 /data fuse.exfat rw\n" },
 	{ "/srv/none.img /data ext4 loop\n",
 	  "# ccsnap: its file is not in the image: /srv/none.img /data ext4 loop\n" },
+	/* fields that are not there have defaults */
+	{ "/dev/sdb1 /data\n", GONE "/dev/sdb1 /data\n" },
+	{ "/dev/sdb1 /home ext4\n", PART "/dev/sdb1 /home ext4\n" },
+	{ "/dev/sda1\t/\n", "UUID=" ROOT_UUID "\t/\n" },
+	/* what only the source's host has */
+	{ "share /data virtiofs defaults 0 0\n", HOST "share /data virtiofs defaults 0 0\n" },
+	{ "share /data 9p trans=virtio\n", HOST "share /data 9p trans=virtio\n" },
+	{ "share /home vboxsf rw\n", HOST "share /home vboxsf rw\n" },
+	{ ".host:/ /data fuse.vmhgfs-fuse allow_other\n",
+	  HOST ".host:/ /data fuse.vmhgfs-fuse allow_other\n" },
+	{ "efivarfs /sys/firmware/efi/efivars efivarfs rw\n",
+	  "# ccsnap: is there on machines with EFI only: efivarfs /sys/firmware/efi/efivars "
+	  "efivarfs rw\n" },
+	{ "overlay /data overlay lowerdir=/home:/a 0 0\n",
+	  "# ccsnap: a directory that it is made of is not in the image: overlay /data overlay "
+	  "lowerdir=/home:/a 0 0\n" },
+	{ "/mnt/disk/x /home none bind 0 0\n",
+	  "# ccsnap: its directory is not in the image: /mnt/disk/x /home none bind 0 0\n" },
+	/* subvolumes of what the root was, whether they may fail or not */
+	{ "UUID=" ROOT_UUID " /home btrfs nofail,subvol=@home 0 0\n",
+	  PART "UUID=" ROOT_UUID " /home btrfs nofail,subvol=@home 0 0\n" },
+	{ "LABEL=rootfs /data btrfs subvol=@data,noauto\n",
+	  SUBVOLUME "LABEL=rootfs /data btrfs subvol=@data,noauto\n" },
+	{ "/dev/sda2 / btrfs\n/dev/sda2 /data btrfs nofail\n",
+	  "UUID=" ROOT_UUID " / ext4\n" SUBVOLUME "/dev/sda2 /data btrfs nofail\n" },
 	/* swap */
 	{ "UUID=" OTHER_UUID " none swap sw 0 0\n", GONE "UUID=" OTHER_UUID " none swap sw 0 0\n" },
 	{ "/swap.img none swap sw 0 0\n",
@@ -161,12 +191,14 @@ static void an_esp_at_boot_keeps_its_line(void **state)
 {
 	static const char line[] = "UUID=ABCD-1234 /boot vfat umask=0077 0 1\n";
 	const struct tree_file files[] = { TREE_FILE("etc/fstab", line), TREE_DIR("boot"), { 0 } };
+	struct names names = root_only;
 	autotree struct tree t;
 
 	(void)state;
+	names.esp_is_boot = true;
 	tree_start(&t, files);
 	tree_mount(&t, "boot");
-	assert_int_equal(fstab_fix(&t.edit, &root_only, &t.err), 0);
+	assert_int_equal(fstab_fix(&t.edit, &names, &t.err), 0);
 	assert_text(&t, "etc/fstab", line);
 	assert_int_equal(t.account.len, 0);
 }
@@ -272,6 +304,33 @@ static void no_fstab_is_never_made(void **state)
 	assert_int_equal(t.account.len, 0);
 }
 
+static void an_odd_fstab_is_left_as_it_is(void **state)
+{
+	const struct tree_file files[] = { TREE_DIR("etc/fstab"), { 0 } };
+	autotree struct tree t;
+
+	(void)state;
+	tree_start(&t, files);
+	assert_int_equal(fstab_fix(&t.edit, &root_only, &t.err), 0);
+	assert_int_equal(t.account.len, 0);
+	assert_non_null(strstr(warned, "/etc/fstab is left as it is"));
+}
+
+static void an_fstab_that_is_too_large_is_left_as_it_is(void **state)
+{
+	const size_t len = (4 << 20) + 1;
+	autofree char *big = malloc(len + 1);
+	autotree struct tree t;
+
+	(void)state;
+	assert_non_null(big);
+	memset(big, '#', len);
+	big[len] = '\0';
+	fix(&t, "etc/fstab", big, &root_only);
+	assert_int_equal(t.account.len, 0);
+	assert_non_null(strstr(warned, "/etc/fstab is left as it is"));
+}
+
 static void crypttab_loses_only_what_has_no_device(void **state)
 {
 	(void)state;
@@ -321,7 +380,7 @@ static bool never(const void *ctx, const char *path)
 
 static void rewrite(struct slice text, struct text *out)
 {
-	const struct fstab_facts facts = { &root_only, false, never, never, never, NULL };
+	const struct fstab_facts facts = { &root_only, never, never, never, NULL };
 	autotext struct text why = { 0 };
 
 	fstab_rewrite(text, &facts, out, &why);
@@ -378,6 +437,8 @@ int main(void)
 		TEST(installers_fstabs_become_what_the_image_needs),
 		TEST(the_account_names_each_entry_and_why),
 		TEST(no_fstab_is_never_made),
+		TEST(an_odd_fstab_is_left_as_it_is),
+		TEST(an_fstab_that_is_too_large_is_left_as_it_is),
 		TEST(crypttab_loses_only_what_has_no_device),
 		TEST(find_decodes_what_it_finds),
 		TEST(hostile_bytes_come_out_as_they_went_in),

@@ -14,6 +14,10 @@ struct keys_case {
 };
 
 static const struct keys_case makes_new[] = {
+	{ "cloud-init, disabled nowhere",
+	  { CLOUD, CFG(MODULES),
+	    TREE_FILE("etc/kernel/cmdline", "ro cloud-init=enabled x-cloud-init=disabled\n"),
+	    TREE_FILE("etc/cloud/ds-identify.cfg", "#policy: disabled\npolicy: enabled\n") } },
 	{ "cloud-init with its ssh module", { CLOUD, CFG(MODULES) } },
 	{ "a list at the margin, with a comment",
 	  { CLOUD, CFG("cloud_config_modules:\n- ssh  # keys\n") } },
@@ -66,6 +70,25 @@ static const struct keys_case makes_none[] = {
 	  { CLOUD, CFG("cloud_init_modules:\n - bootcmd\n # - ssh\ngroups:\n - ssh\n") } },
 	{ "cloud-init disabled",
 	  { CLOUD, CFG(MODULES), TREE_FILE("etc/cloud/cloud-init.disabled", "") } },
+	{ "cloud-init disabled in grub.cfg",
+	  { CLOUD, CFG(MODULES),
+	    TREE_FILE("boot/grub/grub.cfg",
+		      "menuentry x {\n linux /vmlinuz ro cloud-init=disabled quiet\n}\n") } },
+	{ "cloud-init disabled in the next grub.cfg",
+	  { CLOUD, CFG(MODULES),
+	    TREE_FILE("etc/default/grub", "GRUB_CMDLINE_LINUX=\"cloud-init=disabled\"\n") } },
+	{ "cloud-init disabled in a boot loader entry",
+	  { CLOUD, CFG(MODULES),
+	    TREE_FILE("boot/loader/entries/a.conf",
+		      "linux /vmlinuz\noptions ro cloud-init=disabled\n") } },
+	{ "cloud-init disabled in the kernel's arguments",
+	  { CLOUD, CFG(MODULES), TREE_FILE("etc/kernel/cmdline", "ro cloud-init=disabled\n") } },
+	{ "cloud-init disabled by policy",
+	  { CLOUD, CFG(MODULES),
+	    TREE_FILE("etc/cloud/ds-identify.cfg",
+		      "# mine\npolicy: search,found=all\npolicy:  disabled # really\n") } },
+	{ "cloud-init disabled by a policy among the arguments",
+	  { CLOUD, CFG(MODULES), TREE_FILE("etc/kernel/cmdline", "ci.di.policy=disabled") } },
 	{ "cloud-init masked",
 	  { CLOUD, CFG(MODULES),
 	    TREE_LINK("etc/systemd/system/cloud-init.service", "/dev/null") } },
@@ -280,8 +303,15 @@ static void network_settings_stay_where_nothing_makes_new_ones(void **state)
 		TREE_FILE("etc/cloud/cloud.cfg.d/99.cfg", "network:\n  config: disabled\n"),
 		{ 0 }
 	};
+	static const struct tree_file no_network_argument[] = {
+		CLOUD,
+		CFG(MODULES),
+		TREE_FILE("etc/kernel/cmdline", "ro network-config=disabled\n"),
+		{ 0 }
+	};
 
 	(void)state;
+	assert_network_stays(no_network_argument, "leave the network alone");
 	assert_network_stays(none, "not installed");
 	assert_network_stays(disabled, "disabled");
 	assert_network_stays(no_network, "leave the network alone");
@@ -345,6 +375,27 @@ static void names_that_udev_generated_go_without_cloud_init(void **state)
 	assert_true(tree_has(&t, "etc/udev/rules.d/70-persistent-cd.rules"));
 }
 
+static void network_cards_are_not_named_by_kernel_arguments(void **state)
+{
+	static const struct tree_file files[] = {
+		TREE_FILE("etc/kernel/cmdline",
+			  "ro ifname=a:52:54:00:00:00:01 BOOTIF=01-52-54 ip=a:dhcp"),
+		{ 0 },
+	};
+	autotree struct tree t;
+
+	(void)state;
+	tree_start(&t, files);
+	reset(&t, "udev-persistent-net");
+	assert_text(&t, "etc/kernel/cmdline", "ro BOOTIF=01-52-54 ip=a:dhcp");
+	assert_non_null(strstr(tree_told(&t, ACCOUNT_EDITED, "etc/kernel/cmdline"), "ifname="));
+	tree_stop(&t);
+	tree_start(&t, files);
+	reset(&t, "net-hwaddr");
+	assert_text(&t, "etc/kernel/cmdline", "ro ifname=a:52:54:00:00:00:01 ip=a:dhcp");
+	assert_non_null(strstr(tree_told(&t, ACCOUNT_EDITED, "etc/kernel/cmdline"), "BOOTIF="));
+}
+
 static void a_huge_file_is_left_alone(void **state)
 {
 	static const struct tree_file files[] = {
@@ -372,6 +423,7 @@ int main(void)
 		TEST(a_generated_file_under_another_name_is_somebodys),
 		TEST(netplan_without_header_is_known_by_its_pin),
 		TEST(names_that_udev_generated_go_without_cloud_init),
+		TEST(network_cards_are_not_named_by_kernel_arguments),
 		TEST(a_huge_file_is_left_alone),
 	};
 

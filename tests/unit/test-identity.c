@@ -352,6 +352,90 @@ static void no_machine_id_is_made_where_there_is_none(void **state)
 	assert_int_equal(t.account.len, 0);
 }
 
+static void where_there_is_systemd_a_missing_machine_id_is_made_empty(void **state)
+{
+	static const char *const places[] = { "usr/lib/systemd/systemd", "lib/systemd/systemd" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		const struct tree_file files[] = {
+			TREE_DIR("etc"),
+			TREE_FILE(places[i], "ELF"),
+			{ 0 },
+		};
+		autotree struct tree t;
+
+		tree_start(&t, files);
+		reset(&t, "identity");
+		assert_text(&t, "etc/machine-id", "");
+		assert_non_null(tree_told(&t, ACCOUNT_EDITED, "etc/machine-id"));
+	}
+}
+
+static void no_kernel_argument_gives_all_copies_the_same_machine_id(void **state)
+{
+#define ARGUMENT "systemd.machine_id=0123456789abcdef0123456789abcdef"
+	static const struct {
+		const char *path, *before, *after;
+	} cases[] = {
+		{ "boot/grub/grub.cfg",
+		  "# " ARGUMENT "\nmenuentry x {\n linux /vmlinuz ro " ARGUMENT " quiet\n}\n",
+		  "# " ARGUMENT "\nmenuentry x {\n linux /vmlinuz ro quiet\n}\n" },
+		{ "boot/loader/entries/a.conf", "linux /k\noptions " ARGUMENT " root=UUID=1-2\n",
+		  "linux /k\noptions root=UUID=1-2\n" },
+		{ "etc/default/grub", "GRUB_CMDLINE_LINUX=\"a " ARGUMENT "\"\nX=" ARGUMENT "\n",
+		  "GRUB_CMDLINE_LINUX=\"a\"\nX=" ARGUMENT "\n" },
+		{ "etc/kernel/cmdline", "ro \"" ARGUMENT "\" rd.luks.uuid=u x" ARGUMENT,
+		  "ro rd.luks.uuid=u x" ARGUMENT },
+	};
+	struct tree_file files[sizeof cases / sizeof *cases + 1] = { 0 };
+	autotree struct tree t;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		files[i] = (struct tree_file)TREE_FILE(cases[i].path, cases[i].before);
+	tree_start(&t, files);
+	reset(&t, "identity,-machine-id");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_text(&t, cases[i].path, cases[i].before);
+	reset(&t, "machine-id");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_text(&t, cases[i].path, cases[i].after);
+		assert_non_null(strstr(tree_told(&t, ACCOUNT_EDITED, cases[i].path),
+				       "systemd.machine_id= left out"));
+	}
+}
+
+static void names_on_storage_networks_stay_and_that_is_told(void **state)
+{
+	static const struct tree_file files[] = {
+		TREE_FILE("etc/iscsi/initiatorname.iscsi", "InitiatorName=iqn.1993-08.org:01:a\n"),
+		TREE_FILE("etc/nvme/hostnqn", "nqn.2014-08.org.nvmexpress:uuid:1-2\n"),
+		TREE_FILE("etc/nvme/hostid", "1-2-3\n"),
+		{ 0 },
+	};
+	static const struct tree_file fresh[] = {
+		TREE_FILE("etc/iscsi/initiatorname.iscsi", "# InitiatorName=\nGenerateName=yes\n"),
+		TREE_FILE("etc/nvme/hostnqn", ""),
+		{ 0 },
+	};
+	autotree struct tree t;
+
+	(void)state;
+	tree_start(&t, files);
+	reset(&t, "tmp-files");
+	assert_int_equal(t.account.len, 0);
+	reset(&t, "identity");
+	for (const struct tree_file *f = files; f->path; f++) {
+		assert_kept(&t, f->path, "identifies this machine to its storage");
+		assert_text(&t, f->path, f->content);
+	}
+	tree_stop(&t);
+	tree_start(&t, fresh);
+	reset(&t, "identity");
+	assert_int_equal(t.account.len, 0);
+}
+
 static void the_source_stays_as_it_is_even_read_only(void **state)
 {
 	static const struct tree_file files[] = {
@@ -429,6 +513,9 @@ int main(void)
 		TEST(a_machine_id_that_is_a_link_becomes_an_empty_file),
 		TEST(one_file_under_both_names_is_emptied),
 		TEST(no_machine_id_is_made_where_there_is_none),
+		TEST(where_there_is_systemd_a_missing_machine_id_is_made_empty),
+		TEST(no_kernel_argument_gives_all_copies_the_same_machine_id),
+		TEST(names_on_storage_networks_stay_and_that_is_told),
 		TEST(the_source_stays_as_it_is_even_read_only),
 		TEST(things_of_the_wrong_kind_end_nothing),
 	};

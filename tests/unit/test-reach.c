@@ -56,7 +56,6 @@ static void files_are_opened_as_they_were_walked(void **state)
 {
 	autowalked struct walked w;
 	autoreach struct reach *r = NULL;
-	struct stat now;
 
 	(void)state;
 	make_small(&w);
@@ -64,10 +63,43 @@ static void files_are_opened_as_they_were_walked(void **state)
 	assert_reads(r, node_at(&w, "d/f"), "in d");
 	assert_reads(r, node_at(&w, "d/e/g"), "in e");
 	assert_reads(r, node_at(&w, "top"), "at the top");
-	assert_int_equal(reach_stat(r, node_at(&w, "d/link"), &now), 0);
+}
+
+static void what_stands_at_a_name_now_is_told(void **state)
+{
+	autowalked struct walked w;
+	autoreach struct reach *r = NULL;
+	struct stat now;
+
+	(void)state;
+	make_small(&w);
+	r = walk_and_reach(&w);
+	assert_int_equal(reach_stat_name(r, node_at(&w, "d"), "link", &now), 0);
 	assert_true(S_ISLNK(now.st_mode));
-	assert_int_equal(reach_stat(r, MODEL_ROOT, &now), 0);
-	assert_int_equal(now.st_ino, node_of(&w, "/")->found_ino);
+	assert_int_equal(reach_stat_name(r, MODEL_ROOT, "d", &now), 0);
+	assert_int_equal(now.st_ino, node_of(&w, "d")->found_ino);
+	make_file(&w, "d/new", "new");
+	assert_int_equal(renameat(w.fd, "d/new", w.fd, "d/f"), 0);
+	assert_int_equal(reach_stat_name(r, node_at(&w, "d"), "f", &now), 0);
+	assert_int_not_equal(now.st_ino, node_of(&w, "d/f")->found_ino);
+	assert_int_equal(reach_stat_name(r, node_at(&w, "d"), "nosuch", &now), -1);
+	assert_int_equal(errno, ENOENT);
+}
+
+static void no_name_is_told_of_another_directory_in_the_place(void **state)
+{
+	autowalked struct walked w;
+	autoreach struct reach *r = NULL;
+	struct stat now;
+
+	(void)state;
+	make_small(&w);
+	r = walk_and_reach(&w);
+	assert_int_equal(renameat(w.fd, "d", w.fd, "old"), 0);
+	make_dir(&w, "d");
+	make_file(&w, "d/f", "another");
+	assert_int_equal(reach_stat_name(r, node_at(&w, "d"), "f", &now), -1);
+	assert_int_equal(errno, ENOENT);
 }
 
 static void a_directory_is_given_as_a_descriptor_of_its_own(void **state)
@@ -206,8 +238,6 @@ static void a_file_that_was_replaced_is_described(void **state)
 	assert_int_equal(now.st_size, 18);
 	assert_int_equal(unlinkat(w.fd, "d/f", 0), 0);
 	assert_refused(r, node_at(&w, "d/f"), ENOENT, NULL);
-	assert_int_equal(reach_stat(r, node_at(&w, "d/f"), &now), -1);
-	assert_int_equal(errno, ENOENT);
 }
 
 static void another_name_leads_to_a_file_whose_first_is_gone(void **state)
@@ -233,6 +263,33 @@ static void another_name_leads_to_a_file_whose_first_is_gone(void **state)
 	assert_int_equal(now.st_size, strlen("also another"));
 }
 
+/* A name that only the index has. */
+static void with_an_index_no_other_names_are_looked_at(void **state)
+{
+	autowalked struct walked w;
+	autoreach struct reach *r = NULL;
+	uint32_t count, f;
+
+	(void)state;
+	make_small(&w);
+	assert_int_equal(linkat(w.fd, "d/f", w.fd, "d/e/other", 0), 0);
+	r = walk_and_reach(&w);
+	f = node_at(&w, "d/f");
+	assert_int_equal(model_index_names(&w.model, &w.err), 0);
+	assert_non_null(model_names(&w.model, f, &count));
+	assert_int_equal(count, 2);
+	assert_int_equal(unlinkat(w.fd, "d/f", 0), 0);
+	assert_reads(r, f, "in d");
+	assert_int_equal(linkat(w.fd, "d/e/other", w.fd, "d/e/g2", 0), 0);
+	assert_int_equal(unlinkat(w.fd, "d/e/other", 0), 0);
+	assert_refused(r, f, ENOENT, NULL);
+	assert_int_equal(renameat(w.fd, "d/e/g2", w.fd, "d/e/g"), 0);
+	for (uint32_t i = 0; i < w.model.names_len; i++)
+		w.model.names[i].dir = node_at(&w, "d/e"),
+		w.model.names[i].name = node_of(&w, "d/e/g")->name;
+	assert_reads(r, f, "in d");
+}
+
 static void what_was_made_in_the_model_is_nowhere(void **state)
 {
 	autowalked struct walked w;
@@ -254,7 +311,8 @@ static void what_was_made_in_the_model_is_nowhere(void **state)
 	r = reach_new(&w.model, w.fd, &w.err);
 	assert_refused(r, f, ENOENT, NULL);
 	assert_int_equal(reach_directory(r, d), -1);
-	assert_int_equal(reach_stat(r, f, &now), -1);
+	assert_int_equal(reach_stat_name(r, d, "f", &now), -1);
+	assert_int_equal(errno, ENOENT);
 }
 
 /* --- depth and width --------------------------------------------------------------- */
@@ -412,6 +470,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_are_opened_as_they_were_walked),
+		cmocka_unit_test(what_stands_at_a_name_now_is_told),
+		cmocka_unit_test(no_name_is_told_of_another_directory_in_the_place),
 		cmocka_unit_test(a_directory_is_given_as_a_descriptor_of_its_own),
 		cmocka_unit_test(access_times_stay_where_they_are),
 		cmocka_unit_test(a_link_in_place_of_a_directory_leads_nowhere),
@@ -419,6 +479,7 @@ int main(void)
 		cmocka_unit_test(a_fifo_or_link_in_place_of_a_file_is_not_opened),
 		cmocka_unit_test(a_file_that_was_replaced_is_described),
 		cmocka_unit_test(another_name_leads_to_a_file_whose_first_is_gone),
+		cmocka_unit_test(with_an_index_no_other_names_are_looked_at),
 		cmocka_unit_test(what_was_made_in_the_model_is_nowhere),
 		cmocka_unit_test(paths_longer_than_the_kernel_takes_are_reached),
 		cmocka_unit_test(without_openat2_links_lead_nowhere_either),

@@ -40,7 +40,7 @@ static void put(uint64_t block, const uint8_t *bytes)
 
 static void expect(uint64_t block, const uint8_t *bytes)
 {
-	uint8_t found[VOLMAP_BLOCK];
+	uint8_t found[MODEL_BLOCK];
 
 	memset(found, 0xee, sizeof found);
 	volmap_get(map, block, found);
@@ -49,7 +49,7 @@ static void expect(uint64_t block, const uint8_t *bytes)
 
 static void every_pattern_of_zeros_comes_back(void **state)
 {
-	uint8_t bytes[VOLMAP_BLOCK];
+	uint8_t bytes[MODEL_BLOCK];
 	uint32_t random = 1;
 
 	(void)state;
@@ -74,7 +74,7 @@ static void every_pattern_of_zeros_comes_back(void **state)
 
 static void what_was_never_written_is_zero(void **state)
 {
-	static const uint8_t zeros[VOLMAP_BLOCK];
+	static const uint8_t zeros[MODEL_BLOCK];
 
 	(void)state;
 	expect(0, zeros);
@@ -88,7 +88,7 @@ static void what_was_never_written_is_zero(void **state)
 
 static void behind_the_end_is_an_error(void **state)
 {
-	uint8_t bytes[VOLMAP_BLOCK] = { 1 };
+	uint8_t bytes[MODEL_BLOCK] = { 1 };
 
 	(void)state;
 	assert_int_equal(volmap_put(map, FAR, bytes, &err), -1);
@@ -97,7 +97,7 @@ static void behind_the_end_is_an_error(void **state)
 
 static void edits_go_on_from_what_is_there(void **state)
 {
-	uint8_t bytes[VOLMAP_BLOCK] = { 0 }, *whole;
+	uint8_t bytes[MODEL_BLOCK] = { 0 }, *whole;
 
 	(void)state;
 	bytes[4000] = 7;
@@ -119,7 +119,7 @@ static void edits_go_on_from_what_is_there(void **state)
 static void the_next_block_is_found_over_any_gap(void **state)
 {
 	static const uint64_t at[] = { 0, 1, 511, 512, 262143, 262144, 300000, FAR / 2, FAR - 1 };
-	uint8_t bytes[VOLMAP_BLOCK] = { 1 };
+	uint8_t bytes[MODEL_BLOCK] = { 1 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof at / sizeof *at; i++)
@@ -134,8 +134,8 @@ static void the_next_block_is_found_over_any_gap(void **state)
 
 static void changes_are_told_once(void **state)
 {
-	uint8_t bytes[VOLMAP_BLOCK] = { 1 };
-	static const uint8_t zeros[VOLMAP_BLOCK];
+	uint8_t bytes[MODEL_BLOCK] = { 1 };
+	static const uint8_t zeros[MODEL_BLOCK];
 
 	(void)state;
 	put(511, bytes);
@@ -162,7 +162,7 @@ static void changes_are_told_once(void **state)
 
 static void a_small_directory_costs_tens_of_bytes(void **state)
 {
-	uint8_t bytes[VOLMAP_BLOCK] = { 0 };
+	uint8_t bytes[MODEL_BLOCK] = { 0 };
 	size_t before;
 
 	(void)state;
@@ -173,6 +173,64 @@ static void a_small_directory_costs_tens_of_bytes(void **state)
 	for (unsigned i = 1; i < 100000; i++)
 		put(i, bytes);
 	assert_true(mallinfo2().uordblks - before < 100000 * 99);
+}
+
+static void what_is_lent_is_not_kept_twice(void **state)
+{
+	uint8_t bytes[MODEL_BLOCK];
+	const struct volmap_loan loan = { .bytes = bytes + 90, .at = 90, .len = 4000 };
+	size_t before;
+
+	(void)state;
+	memset(bytes, 1, sizeof bytes);
+	put(0, bytes);
+	before = mallinfo2().uordblks;
+	for (unsigned i = 1; i < 1000; i++) {
+		assert_int_equal(volmap_put_lent(map, i, bytes, &loan, 1, &err), 0);
+		bytes[4]++;
+		put(i, bytes);
+		expect(i, bytes);
+	}
+	assert_true(mallinfo2().uordblks - before < 1000 * 300);
+}
+
+static void a_block_with_lent_bytes_changes_as_any_other(void **state)
+{
+	static const uint8_t zeros[MODEL_BLOCK];
+	uint8_t memory[300], bytes[MODEL_BLOCK] = { 0 };
+	const struct volmap_loan loans[] = { { memory, 100, 100 },
+					     { memory + 100, 200, 100 },
+					     { memory + 200, 3996, 100 } };
+
+	(void)state;
+	memset(memory, 5, sizeof memory);
+	memset(bytes + 100, 5, 200);
+	memset(bytes + 3996, 5, 100);
+	assert_int_equal(volmap_put_lent(map, 5, bytes, loans, 3, &err), 0);
+	expect(5, bytes);
+	bytes[250] = 0; /* the second is not lent any more */
+	bytes[0] = 1;
+	put(5, bytes);
+	expect(5, bytes);
+	memset(memory + 100, 6, 100);
+	expect(5, bytes);
+
+	volmap_edit(map, 5, &err)[3999] = bytes[3999] = 7;
+	memset(memory, 6, sizeof memory);
+	expect(5, bytes);
+	assert_int_equal(volmap_put_lent(map, 5, bytes, NULL, 0, &err), 0);
+	expect(5, bytes);
+
+	memset(memory, 0, sizeof memory); /* zeros are nothing, lent or not */
+	memset(bytes, 0, sizeof bytes);
+	bytes[0] = 1;
+	assert_int_equal(volmap_put_lent(map, 5, bytes, loans, 3, &err), 0);
+	expect(5, bytes);
+	put(5, zeros);
+	assert_false(volmap_has(map, 5));
+	expect(5, zeros);
+	assert_int_equal(volmap_put_lent(map, 6, zeros, loans, 3, &err), 0);
+	assert_false(volmap_has(map, 6));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -187,6 +245,8 @@ int main(void)
 		TEST(the_next_block_is_found_over_any_gap),
 		TEST(changes_are_told_once),
 		TEST(a_small_directory_costs_tens_of_bytes),
+		TEST(what_is_lent_is_not_kept_twice),
+		TEST(a_block_with_lent_bytes_changes_as_any_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,33 +112,35 @@ static void content_only_leaves_an_empty_directory(void **state)
 
 /* --- our own -------------------------------------------------------------------- */
 
-static struct walk_own own_at(const struct walked *w, const char *path, bool content)
+static struct walk_own own_at(const struct walked *w, const char *path)
 {
 	struct stat st;
 
 	assert_int_equal(fstatat(w->fd, path, &st, 0), 0);
-	return (struct walk_own){ st.st_dev, st.st_ino, "our own work", content };
+	return (struct walk_own){ st.st_dev, st.st_ino, "our own work" };
 }
 
 static void our_own_is_left_out_under_every_name(void **state)
 {
 	autowalked struct walked w;
-	struct walk_own own[3];
+	enum { OTHERS = 5000 };
+	static struct walk_own own[OTHERS + 2];
 
 	(void)state;
 	make_excluded(&w);
-	own[0] = own_at(&w, "keep", false);
-	own[1] = own_at(&w, "tmp", true);
-	own[2] = own_at(&w, "zz", false);
+	own[0] = own_at(&w, "zz/a/y");
+	for (size_t i = 1; i <= OTHERS; i++)
+		own[i] = (struct walk_own){ i % 7, i * 3, "somewhere else" };
+	own[OTHERS + 1] = own_at(&w, "keep");
 	w.cfg.own = own;
-	w.cfg.own_count = 3;
+	w.cfg.own_count = OTHERS + 2;
 	assert_int_equal(walked_do(&w), 0);
 	assert_int_equal(node_at(&w, "keep"), MODEL_NONE);
 	assert_int_equal(node_at(&w, "a/other-name"), MODEL_NONE);
-	assert_int_equal(node_at(&w, "zz"), MODEL_NONE);
-	assert_int_equal(node_of(&w, "tmp")->count, 0);
+	assert_int_equal(node_at(&w, "zz/a/y"), MODEL_NONE);
 	assert_string_equal(told(&w, ACCOUNT_EXCLUDED, "/a/other-name"), "our own work");
-	assert_int_equal(w.account.count[ACCOUNT_EXCLUDED], 4);
+	assert_int_equal(w.account.count[ACCOUNT_EXCLUDED], 3);
+	assert_int_equal(own[1].ino, 3); /* the caller's list stays */
 }
 
 /* --- what cannot be read ---------------------------------------------------------- */
@@ -322,6 +324,8 @@ static void copy_mountinfo(const struct walked *w, const char *as_disk, const ch
 struct mount_case {
 	const char *as_disk, *fstype;
 	const char *include;
+	const char *exclude;
+	const char *refused; /* what the error says; NULL: there is none */
 	void (*check)(struct walked *w, const struct mounts *m);
 };
 
@@ -364,9 +368,13 @@ static void walk_mounts(struct walked *w, const struct mount_case *c)
 {
 	const char *const include[] = { c->include, NULL };
 	char table[128];
+	autoexcludes struct excludes *x = excludes_new(&w->err);
 	struct statx st;
 	struct mounts *m;
 
+	if (c->exclude)
+		assert_int_equal(excludes_add_path(x, w->dir, c->exclude, &w->err), 0);
+	w->cfg.excludes = x;
 	snprintf(table, sizeof table, "%s/table", w->dir);
 	copy_mountinfo(w, c->as_disk, c->fstype, table);
 	assert_int_equal(statx(w->fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st), 0);
@@ -379,8 +387,13 @@ static void walk_mounts(struct walked *w, const struct mount_case *c)
 		fail_msg("%s", w->err.text);
 	unlink(table);
 	w->cfg.mounts = m;
-	assert_int_equal(walked_do(w), 0);
-	c->check(w, m);
+	assert_int_equal(walked_do(w), c->refused ? -1 : 0);
+	if (c->refused && !strstr(w->err.text, c->refused))
+		fail_msg("%s", w->err.text);
+	if (c->refused)
+		assert_int_equal(w->err.kind, ERR_USAGE);
+	if (c->check)
+		c->check(w, m);
 	mounts_free(m);
 }
 
@@ -419,7 +432,6 @@ static void check_skipped(struct walked *w, const struct mounts *m)
 	assert_int_equal(node_of(w, "m")->count, 0);
 	assert_int_equal(node_of(w, "b")->count, 0);
 	assert_int_equal(node_of(w, "file")->mode, S_IFREG | 0600);
-	assert_int_equal(node_of(w, "file")->size, 0);
 	assert_int_not_equal(node_at(w, "file"), node_at(w, "g"));
 	assert_int_equal(node_at(w, "a/f"), node_at(w, "g"));
 	assert_int_equal(w->account.count[ACCOUNT_SKIPPED_MOUNT], 3);
@@ -428,10 +440,80 @@ static void check_skipped(struct walked *w, const struct mounts *m)
 	assert_int_not_equal(node_of(w, "m")->found_dev, inside.st_dev);
 }
 
-static void skipped_mounts_leave_what_is_underneath_but_empty(void **state)
+static void skipped_mounts_leave_the_directory_underneath_but_empty(void **state)
 {
 	(void)state;
-	run_mounts(&(struct mount_case){ "nothing", "ext4", NULL, check_skipped }, make_mounts);
+	run_mounts(&(struct mount_case){ "nothing", "ext4", .check = check_skipped }, make_mounts);
+}
+
+static void check_underneath(struct walked *w, const struct mounts *m)
+{
+	const struct model_node *n = node_of(w, "file");
+
+	(void)m;
+	assert_int_equal(n->mode, S_IFREG | 0600);
+	assert_int_equal(n->size, 7);
+	assert_int_equal(n->data, MODEL_DENSE);
+	assert_string_equal(n->content, "beneath");
+	assert_non_null(strstr(told(w, ACCOUNT_SKIPPED_MOUNT, "/file"), "is in the image"));
+}
+
+static void a_file_that_something_is_mounted_over_is_carried(void **state)
+{
+	(void)state;
+	run_mounts(&(struct mount_case){ "nothing", "ext4", .check = check_underneath },
+		   make_mounts);
+}
+
+static void make_large_underneath(struct walked *w)
+{
+	autoclose int fd = -1;
+
+	make_file(w, "g", "g");
+	make_file(w, "file", "f");
+	fd = openat(w->fd, "file", O_RDWR | O_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	mount_bind(w, "g", "file");
+}
+
+static void check_large_underneath(struct walked *w, const struct mounts *m)
+{
+	(void)m;
+	assert_int_equal(node_of(w, "file")->size, 0);
+	assert_string_equal(node_of(w, "file")->content, "");
+	assert_non_null(strstr(told(w, ACCOUNT_SKIPPED_MOUNT, "/file"), "an empty file"));
+}
+
+static void one_that_is_large_stays_empty_and_that_is_told(void **state)
+{
+	(void)state;
+	run_mounts(&(struct mount_case){ "nothing", "ext4", .check = check_large_underneath },
+		   make_large_underneath);
+}
+
+static void make_below(struct walked *w)
+{
+	make_dir(w, "data");
+	make_dir(w, "data/deep");
+	make_dir(w, "data/deep/m");
+	mount_tmpfs(w, "data/deep/m", "0755");
+}
+
+static void an_included_mount_below_what_is_left_out_is_refused(void **state)
+{
+	static const struct mount_case cases[] = {
+		{ "nothing", "ext4", "data/deep/m", "data",
+		  "/data/deep/m lies below /data, which is left out (data)", NULL },
+		{ "nothing", "ext4", "data/deep/m", "/data/deep/",
+		  "/data/deep/m lies below /data/deep, which", NULL },
+		{ "nothing", "ext4", "data/deep/m", "/data/deep/m",
+		  "/data/deep/m is left out (/data/deep/m)", NULL },
+		{ "nothing", "ext4", "data/deep/m", NULL, NULL, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		run_mounts(&cases[i], make_below);
 }
 
 static void check_included(struct walked *w, const struct mounts *m)
@@ -447,7 +529,8 @@ static void check_included(struct walked *w, const struct mounts *m)
 static void an_included_mount_is_walked_with_its_own_root(void **state)
 {
 	(void)state;
-	run_mounts(&(struct mount_case){ "nothing", "ext4", "/m", check_included }, make_mounts);
+	run_mounts(&(struct mount_case){ "nothing", "ext4", "/m", .check = check_included },
+		   make_mounts);
 }
 
 static void make_boot(struct walked *w)
@@ -481,7 +564,7 @@ static void check_boot(struct walked *w, const struct mounts *m)
 static void a_separate_boot_is_a_mounted_root_of_its_own(void **state)
 {
 	(void)state;
-	run_mounts(&(struct mount_case){ "boot", "ext4", NULL, check_boot }, make_boot);
+	run_mounts(&(struct mount_case){ "boot", "ext4", .check = check_boot }, make_boot);
 }
 
 static void check_esp(struct walked *w, const struct mounts *m)
@@ -495,7 +578,7 @@ static void check_esp(struct walked *w, const struct mounts *m)
 static void a_mounted_esp_is_a_mounted_root_of_its_own(void **state)
 {
 	(void)state;
-	run_mounts(&(struct mount_case){ "boot", "vfat", NULL, check_esp }, make_boot);
+	run_mounts(&(struct mount_case){ "boot", "vfat", .check = check_esp }, make_boot);
 }
 
 /* A tmpfs that the table does not know: it came after the mounts were read. */
@@ -511,7 +594,7 @@ static void check_unknown(struct walked *w, const struct mounts *m)
 static void a_mount_that_came_later_is_skipped(void **state)
 {
 	(void)state;
-	run_mounts(&(struct mount_case){ "boot", "ext4", NULL, check_unknown }, make_boot);
+	run_mounts(&(struct mount_case){ "boot", "ext4", .check = check_unknown }, make_boot);
 }
 
 int main(void)
@@ -527,7 +610,10 @@ int main(void)
 		cmocka_unit_test(an_unreadable_file_that_is_excluded_is_no_error),
 		cmocka_unit_test(what_vanishes_meanwhile_is_told_and_not_in_the_model),
 		cmocka_unit_test(a_signal_ends_the_walk),
-		cmocka_unit_test(skipped_mounts_leave_what_is_underneath_but_empty),
+		cmocka_unit_test(skipped_mounts_leave_the_directory_underneath_but_empty),
+		cmocka_unit_test(a_file_that_something_is_mounted_over_is_carried),
+		cmocka_unit_test(one_that_is_large_stays_empty_and_that_is_told),
+		cmocka_unit_test(an_included_mount_below_what_is_left_out_is_refused),
 		cmocka_unit_test(an_included_mount_is_walked_with_its_own_root),
 		cmocka_unit_test(a_separate_boot_is_a_mounted_root_of_its_own),
 		cmocka_unit_test(a_mounted_esp_is_a_mounted_root_of_its_own),

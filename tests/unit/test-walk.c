@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "walk-kit.h"
 
+#include "walk/walk_inner.h"
+
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -256,6 +258,65 @@ static void thousands_of_inodes_with_two_names_are_told_apart(void **state)
 	assert_int_equal(w.totals.hard_links, 1500);
 }
 
+static void the_index_has_all_names_of_what_has_several(void **state)
+{
+	autowalked struct walked w;
+	const struct model_name *names;
+	uint32_t count = 7, two, one;
+
+	(void)state;
+	walked_start(&w);
+	make_dir(&w, "d");
+	make_file(&w, "d/two", "2");
+	make_file(&w, "one", "1");
+	make_file(&w, "three", "3");
+	assert_int_equal(linkat(w.fd, "d/two", w.fd, "again", 0), 0);
+	assert_int_equal(linkat(w.fd, "three", w.fd, "d/three", 0), 0);
+	assert_int_equal(linkat(w.fd, "three", w.fd, "third", 0), 0);
+	assert_int_equal(walked_do(&w), 0);
+	two = node_at(&w, "d/two");
+	one = node_at(&w, "one");
+	assert_null(model_names(&w.model, two, &count));
+	assert_int_equal(model_index_names(&w.model, &w.err), 0);
+	names = model_names(&w.model, two, &count);
+	assert_int_equal(count, 2);
+	for (uint32_t i = 0; i < count; i++) {
+		const char *name = model_string(&w.model, names[i].name);
+
+		assert_int_equal(names[i].node, two);
+		assert_int_equal(model_lookup(&w.model, names[i].dir, name), two);
+	}
+	assert_int_not_equal(names[0].dir, names[1].dir);
+	assert_non_null(model_names(&w.model, node_at(&w, "third"), &count));
+	assert_int_equal(count, 3);
+	assert_null(model_names(&w.model, one, &count));
+	assert_int_equal(count, 0);
+}
+
+static void the_index_goes_when_a_name_comes_or_goes(void **state)
+{
+	autowalked struct walked w;
+	uint32_t count, node;
+
+	(void)state;
+	walked_start(&w);
+	make_file(&w, "a", "");
+	assert_int_equal(linkat(w.fd, "a", w.fd, "b", 0), 0);
+	assert_int_equal(walked_do(&w), 0);
+	node = node_at(&w, "a");
+	assert_int_equal(model_index_names(&w.model, &w.err), 0);
+	assert_int_equal(model_link(&w.model, MODEL_ROOT, "c", 1, node, &w.err), 0);
+	assert_null(model_names(&w.model, node, &count));
+	assert_int_equal(model_index_names(&w.model, &w.err), 0);
+	assert_non_null(model_names(&w.model, node, &count));
+	assert_int_equal(count, 3);
+	model_unlink(&w.model, MODEL_ROOT, "b");
+	assert_null(model_names(&w.model, node, &count));
+	assert_int_equal(model_index_names(&w.model, &w.err), 0);
+	assert_non_null(model_names(&w.model, node, &count));
+	assert_int_equal(count, 2);
+}
+
 /* --- holes ---------------------------------------------------------------------- */
 
 static void holes_are_found_to_the_block(void **state)
@@ -304,6 +365,39 @@ static void what_was_allocated_and_never_written_is_no_data(void **state)
 	assert_int_equal(walked_do(&w), 0);
 	assert_all_equal(&w);
 	assert_true(w.totals.data_bytes < 1 << 20);
+}
+
+/* An attribute that does not fit in the inode takes a block, which counts. */
+static void a_small_files_holes_are_found_besides_its_attributes(void **state)
+{
+	autowalked struct walked w;
+	static const char value[3000] = { 1 };
+	autoclose int fd = -1;
+	struct stat st;
+
+	(void)state;
+	walked_start(&w);
+	fd = openat(w.fd, "f", O_CREAT | O_RDWR, 0644);
+	assert_int_equal(pwrite(fd, "x", 1, 4096), 1);
+	fsetxattr(fd, "user.large", value, sizeof value, 0);
+	assert_int_equal(fsync(fd), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(walked_do(&w), 0);
+	assert_all_equal(&w);
+	assert_int_equal(model_data_blocks(&w.model, node_at(&w, "f")), 1);
+}
+
+static void a_file_of_one_block_that_is_a_hole_is_one(void **state)
+{
+	autowalked struct walked w;
+	autoclose int fd = -1;
+
+	(void)state;
+	walked_start(&w);
+	fd = openat(w.fd, "f", O_CREAT | O_RDWR, 0644);
+	assert_int_equal(ftruncate(fd, 100), 0);
+	assert_int_equal(walked_do(&w), 0);
+	assert_int_equal(node_of(&w, "f")->data, MODEL_HOLES);
 }
 
 static void a_file_of_a_terabyte_with_one_block_is_one_block(void **state)
@@ -419,25 +513,61 @@ static void a_second_look_sees_the_file_as_it_is_then(void **state)
 	assert_all_equal(&w);
 }
 
+static void a_file_is_racy_within_a_tick_of_its_times(void **state)
+{
+	static const struct timespec now = { 1700000000, 500000000 };
+	static const struct {
+		int64_t mtime;
+		uint32_t mtime_nsec;
+		int64_t ctime;
+		uint32_t ctime_nsec;
+		uint16_t type;
+		bool racy;
+	} cases[] = {
+		{ 1700000000, 480000000, 1700000000, 480000000, S_IFREG, true },
+		{ 1700000000, 480000000, 1700000000, 480000000, S_IFDIR, false },
+		{ 1000000000, 1, 1700000000, 480000000, S_IFREG, true }, /* touched */
+		{ 1700000000, 480000000, 1000000000, 1, S_IFREG, true },
+		{ 1700000000, 520000000, 1000000000, 1, S_IFREG, true },
+		{ 1700000000, 300000000, 1700000000, 300000000, S_IFREG, false },
+		{ 1700000000, 300000000, 1699999999, 0, S_IFREG, false },
+		{ 1699999999, 0, 1699999999, 0, S_IFREG, true }, /* whole seconds */
+		{ 1699999997, 0, 1699999997, 0, S_IFREG, false },
+		{ INT64_MIN, 0, INT64_MAX, 0, S_IFREG, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct statx st = {
+			.stx_mode = cases[i].type | 0644,
+			.stx_mtime = { .tv_sec = cases[i].mtime, .tv_nsec = cases[i].mtime_nsec },
+			.stx_ctime = { .tv_sec = cases[i].ctime, .tv_nsec = cases[i].ctime_nsec },
+		};
+
+		if (entry_is_racy(&st, &now) != cases[i].racy)
+			fail_msg("case %zu", i);
+	}
+}
+
+/* However slow the machine, one of many walks comes in time. */
 static void files_that_may_still_be_written_are_marked(void **state)
 {
 	autowalked struct walked w;
 	const struct timespec wait = { .tv_nsec = 300000000 };
+	bool marked = false;
 
 	(void)state;
 	walked_start(&w);
 	make_file(&w, "old", "x");
-	make_file(&w, "old-but-touched", "x");
 	set_mtime(&w, "old", 1000000000, 1);
 	nanosleep(&wait, NULL);
-	set_mtime(&w, "old-but-touched", 1000000000, 1);
-	make_file(&w, "new", "x");
-	make_dir(&w, "new-dir");
-	assert_int_equal(walked_do(&w), 0);
-	assert_int_equal(node_of(&w, "old")->reader_flags & WALK_RACY, 0);
-	assert_int_equal(node_of(&w, "new")->reader_flags & WALK_RACY, WALK_RACY);
-	assert_int_equal(node_of(&w, "old-but-touched")->reader_flags & WALK_RACY, WALK_RACY);
-	assert_int_equal(node_of(&w, "new-dir")->reader_flags, 0);
+	for (int i = 0; i < 1000 && !marked; i++) {
+		make_file(&w, "new", "x");
+		assert_int_equal(walked_do(&w), 0);
+		marked = node_of(&w, "new")->reader_flags == WALK_RACY;
+	}
+	assert_true(marked);
+	assert_int_equal(node_of(&w, "old")->reader_flags, 0);
 }
 
 int main(void)
@@ -452,13 +582,18 @@ int main(void)
 		cmocka_unit_test(chattr_flags_are_carried),
 		cmocka_unit_test(names_of_one_inode_are_one_node),
 		cmocka_unit_test(thousands_of_inodes_with_two_names_are_told_apart),
+		cmocka_unit_test(the_index_has_all_names_of_what_has_several),
+		cmocka_unit_test(the_index_goes_when_a_name_comes_or_goes),
 		cmocka_unit_test(holes_are_found_to_the_block),
 		cmocka_unit_test(what_was_allocated_and_never_written_is_no_data),
+		cmocka_unit_test(a_small_files_holes_are_found_besides_its_attributes),
+		cmocka_unit_test(a_file_of_one_block_that_is_a_hole_is_one),
 		cmocka_unit_test(a_file_of_a_terabyte_with_one_block_is_one_block),
 		cmocka_unit_test(paths_longer_than_the_kernel_takes_are_walked),
 		cmocka_unit_test(thousands_of_levels_need_few_descriptors),
 		cmocka_unit_test(many_branches_at_depth_are_walked),
 		cmocka_unit_test(a_second_look_sees_the_file_as_it_is_then),
+		cmocka_unit_test(a_file_is_racy_within_a_tick_of_its_times),
 		cmocka_unit_test(files_that_may_still_be_written_are_marked),
 	};
 
