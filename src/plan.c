@@ -210,13 +210,12 @@ static int look_at(void *ctx, struct err *err)
 	struct look *look = ctx;
 	struct stat st;
 
-	if (stat(look->path, &st) < 0)
-		return err_errno(err, ERR_FAILED, "cannot open %s", look->path);
-	look->mode = st.st_mode;
+	(void)err;
+	look->mode = stat(look->path, &st) == 0 ? st.st_mode : 0;
 	return 0;
 }
 
-/* Of the source, which may be on a server that hangs. */
+/* Of the source, which may be on a server that hangs; 0 when there is none. */
 static int mode_of(const struct plan *plan, mode_t *mode, struct err *err)
 {
 	size_t len = strlen(plan->source.path) + 1;
@@ -237,14 +236,16 @@ static int mode_of(const struct plan *plan, mode_t *mode, struct err *err)
 	return done;
 }
 
-/* A directory is a tree; whatever else is there, a disk. */
+/* A directory is a tree; whatever else is there, a disk.  That nothing is there will be
+ * said, and reported, when it is opened.
+ */
 static int plan_source(struct plan *plan, const struct options *opt, struct err *err)
 {
 	mode_t mode;
 
 	if (mode_of(plan, &mode, err) < 0 || (S_ISDIR(mode) && plan_tree(plan, opt, err) < 0))
 		return -1;
-	return check_kind(plan, opt, err);
+	return mode ? check_kind(plan, opt, err) : 0;
 }
 
 int plan_create(struct plan *plan, const struct options *opt, struct err *err)

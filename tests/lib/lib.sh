@@ -141,7 +141,7 @@ unpack() {
 	requires sfdisk sgdisk e2fsck debugfs qemu-img
 	rm -f disk.raw
 	qemu-img convert -O raw "$1" disk.raw || fail "cannot unpack $1"
-	fs=$PWD/disk.raw?offset=$(partition_offset disk.raw 1)
+	fs="$PWD/disk.raw?offset=$(partition_offset disk.raw 1)"
 	sgdisk -v disk.raw >run/sgdisk 2>&1 || fail "sgdisk -v: $(cat run/sgdisk)"
 	grep -q 'No problems found' run/sgdisk || fail "sgdisk -v: $(cat run/sgdisk)"
 	e2fsck -fn "$fs" >run/e2fsck 2>&1 || fail "e2fsck -fn: $(cat run/e2fsck)"

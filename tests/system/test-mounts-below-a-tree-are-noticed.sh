@@ -64,7 +64,7 @@ grep -q '^UUID=11111111' run/fstab && grep -q "^UUID=$boot" run/fstab &&
 	grep -q '^UUID=ABCD-1234' run/fstab || fail "$(cat run/fstab)"
 grep -q '^#.*/home' run/fstab && grep -q '^#.*/data' run/fstab || fail "$(cat run/fstab)"
 
-fs=$PWD/disk.raw?offset=$(partition_offset disk.raw 16)
+fs="$PWD/disk.raw?offset=$(partition_offset disk.raw 16)"
 e2fsck -fn "$fs" >/dev/null 2>&1 || fail "/boot"
 [ "$(dumpe2fs -h "$fs" 2>/dev/null | sed -n 's/^Filesystem UUID: *//p')" = $boot ] || fail "UUID"
 [ "$(dumpe2fs -h "$fs" 2>/dev/null | sed -n 's/^Filesystem volume name: *//p')" = bootlabel ] ||
