@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Little-endian numbers as they are on disk, at any address. */
+/* Numbers as they are on disk, at any address. */
 static inline void put_le16(void *p, uint16_t n)
 {
 	n = htole16(n);
@@ -39,6 +39,30 @@ static inline uint32_t get_le32(const void *p)
 
 	memcpy(&n, p, sizeof n);
 	return le32toh(n);
+}
+
+static inline uint64_t get_le64(const void *p)
+{
+	uint64_t n;
+
+	memcpy(&n, p, sizeof n);
+	return le64toh(n);
+}
+
+static inline uint32_t get_be32(const void *p)
+{
+	uint32_t n;
+
+	memcpy(&n, p, sizeof n);
+	return be32toh(n);
+}
+
+static inline uint64_t get_be64(const void *p)
+{
+	uint64_t n;
+
+	memcpy(&n, p, sizeof n);
+	return be64toh(n);
 }
 
 #endif

@@ -2,7 +2,8 @@
 #ifndef CCSNAP_READER_H
 #define CCSNAP_READER_H
 
-#include <endian.h>
+#include "base/bytes.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,45 +30,5 @@ int reader_get(const struct reader *in, void *buf, size_t len, uint64_t offset, 
 
 /* Refused (ERR_REFUSED) for what is wrong with it.  -1. */
 int reader_damaged(const char *what, struct err *err);
-
-static inline uint32_t get_be32(const void *p)
-{
-	uint32_t n;
-
-	memcpy(&n, p, sizeof n);
-	return be32toh(n);
-}
-
-static inline uint64_t get_be64(const void *p)
-{
-	uint64_t n;
-
-	memcpy(&n, p, sizeof n);
-	return be64toh(n);
-}
-
-static inline uint16_t get_le16(const void *p)
-{
-	uint16_t n;
-
-	memcpy(&n, p, sizeof n);
-	return le16toh(n);
-}
-
-static inline uint32_t get_le32(const void *p)
-{
-	uint32_t n;
-
-	memcpy(&n, p, sizeof n);
-	return le32toh(n);
-}
-
-static inline uint64_t get_le64(const void *p)
-{
-	uint64_t n;
-
-	memcpy(&n, p, sizeof n);
-	return le64toh(n);
-}
 
 #endif

@@ -57,11 +57,6 @@ static uint32_t esp_source(const struct bootable_config *cfg)
 	return MODEL_NONE;
 }
 
-static bool esp_is_boot(const struct walk_totals *walked)
-{
-	return walked->esp && strcmp(walked->esp->point, "boot") == 0;
-}
-
 static int say_no(struct bootable *b, const struct bootable_config *cfg, const char *what,
 		  struct err *err)
 {
@@ -109,14 +104,15 @@ static int decide_by_modules(struct bootable *b, const struct bootable_config *c
 
 int bootable_decide(struct bootable *b, const struct bootable_config *cfg, struct err *err)
 {
-	bool separate = cfg->walked->boot_root != MODEL_NONE || esp_is_boot(cfg->walked);
+	bool separate = cfg->walked->boot_root != MODEL_NONE || names_esp_is_boot(cfg->walked);
 
 	if (cfg->wanted == TREE_BOOT_NONE)
 		return 0;
 	if (boot_find(cfg->edit, separate, &b->boot, err) < 0)
 		return -1;
 	if (!b->boot.kernel)
-		return say_no(b, cfg, "it has no kernel in /boot", err);
+		return say_no(b, cfg, "it has no kernel in /boot or on its EFI system partition",
+			      err);
 	if (!b->boot.machine)
 		return say_no(b, cfg, "its programs are for a machine that is not supported", err);
 	return decide_by_modules(b, cfg, err);
@@ -138,8 +134,8 @@ static struct grub_config grub_config_of(const struct bootable *b,
 
 	if (b->boot.boot_is_separate && str_starts(dir, "boot/"))
 		return (struct grub_config){
-			.uuid = esp_is_boot(cfg->walked) ? names->esp.uuid_text
-							 : names->boot.uuid_text,
+			.uuid = names_esp_is_boot(cfg->walked) ? names->esp.uuid_text
+							       : names->boot.uuid_text,
 			.prefix = dir + strlen("boot"),
 		};
 	return (struct grub_config){ .uuid = names->root.uuid_text, .prefix = dir };

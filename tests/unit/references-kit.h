@@ -63,25 +63,25 @@ static inline void assert_refused(const char *why)
 	assert_non_null(strstr(err.text, why));
 }
 
-static inline void put_be32(size_t at, uint32_t n)
+static inline void file_be32(size_t at, uint32_t n)
 {
 	n = htobe32(n);
 	memcpy(file + at, &n, sizeof n);
 }
 
-static inline void put_be64(size_t at, uint64_t n)
+static inline void file_be64(size_t at, uint64_t n)
 {
 	n = htobe64(n);
 	memcpy(file + at, &n, sizeof n);
 }
 
-static inline void put_le32(size_t at, uint32_t n)
+static inline void file_le32(size_t at, uint32_t n)
 {
 	n = htole32(n);
 	memcpy(file + at, &n, sizeof n);
 }
 
-static inline void put_le64(size_t at, uint64_t n)
+static inline void file_le64(size_t at, uint64_t n)
 {
 	n = htole64(n);
 	memcpy(file + at, &n, sizeof n);

@@ -7,29 +7,29 @@ static int make_qcow2(void **state)
 	(void)state;
 	memset(file, 0, sizeof file);
 	memcpy(file, "QFI\xfb", 4);
-	put_be32(4, 3);
-	put_be32(20, 16);
-	put_be64(24, MIB);
-	put_be32(36, 1);
-	put_be64(40, 1 * CLUSTER);
-	put_be32(96, 4);
-	put_be32(100, 112);
-	put_be64(1 * CLUSTER, (UINT64_C(1) << 63) | 2 * CLUSTER);
+	file_be32(4, 3);
+	file_be32(20, 16);
+	file_be64(24, MIB);
+	file_be32(36, 1);
+	file_be64(40, 1 * CLUSTER);
+	file_be32(96, 4);
+	file_be32(100, 112);
+	file_be64(1 * CLUSTER, (UINT64_C(1) << 63) | 2 * CLUSTER);
 	return 0;
 }
 
 static size_t put_extension(size_t at, uint32_t type, const char *text, size_t len)
 {
-	put_be32(at, type);
-	put_be32(at + 4, (uint32_t)len);
+	file_be32(at, type);
+	file_be32(at + 4, (uint32_t)len);
 	memcpy(file + at + 8, text, len);
 	return at + 8 + (len + 7) / 8 * 8;
 }
 
 static void put_backing(size_t at, const char *name, size_t len)
 {
-	put_be64(8, at);
-	put_be32(16, (uint32_t)len);
+	file_be64(8, at);
+	file_be32(16, (uint32_t)len);
 	if (at + len <= sizeof file)
 		memcpy(file + at, name, len);
 }
@@ -40,7 +40,7 @@ static void a_plain_qcow2_names_nothing(void **state)
 	assert_int_equal(parse("qcow2"), 0);
 	assert_int_equal(refs.len, 0);
 	assert_int_equal(check_tables("qcow2", FILE_SIZE), 0);
-	put_be32(4, 2);
+	file_be32(4, 2);
 	assert_int_equal(parse("qcow2"), 0);
 }
 
@@ -68,14 +68,14 @@ static void a_backing_file_without_format_has_none(void **state)
 static void a_data_file_is_found_named_or_not(void **state)
 {
 	(void)state;
-	put_be64(72, 4);
+	file_be64(72, 4);
 	assert_int_equal(parse("qcow2"), 0);
 	assert_int_equal(refs.at[0].kind, REFERENCE_DATA_FILE);
 	assert_string_equal(refs.at[0].name, "");
 	put_extension(112, 0x44415441U, "/etc/passwd", 11);
 	assert_int_equal(parse("qcow2"), 0);
 	assert_string_equal(refs.at[0].name, "/etc/passwd");
-	put_be64(72, 0);
+	file_be64(72, 0);
 	assert_int_equal(parse("qcow2"), -1);
 	assert_refused("data file");
 }
@@ -102,8 +102,8 @@ static void names_that_leave_the_header_are_refused(void **state)
 	(void)state;
 	memset(file + 500, 'a', CLUSTER - 500);
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		put_be64(8, places[i].offset);
-		put_be32(16, (uint32_t)places[i].length);
+		file_be64(8, places[i].offset);
+		file_be32(16, (uint32_t)places[i].length);
 		assert_int_equal(parse("qcow2"), -1);
 		assert_refused("damaged");
 	}
@@ -121,10 +121,10 @@ static void an_extension_that_leaves_the_header_is_refused(void **state)
 {
 	(void)state;
 	put_extension(112, 0x12345678U, "", 0);
-	put_be32(116, CLUSTER);
+	file_be32(116, CLUSTER);
 	assert_int_equal(parse("qcow2"), -1);
 	assert_refused("extension");
-	put_be32(116, UINT32_MAX);
+	file_be32(116, UINT32_MAX);
 	assert_int_equal(parse("qcow2"), -1);
 	assert_refused("extension");
 }
@@ -156,7 +156,7 @@ static void headers_that_make_no_sense_are_refused(void **state)
 
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
 		make_qcow2(state);
-		put_be32(faults[i].at, faults[i].value);
+		file_be32(faults[i].at, faults[i].value);
 		assert_int_equal(parse("qcow2"), -1);
 		assert_refused(faults[i].why);
 	}
@@ -183,18 +183,18 @@ static void tables_that_lead_out_of_the_file_are_refused(void **state)
 
 	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
 		make_qcow2(state);
-		put_be64(2 * CLUSTER + 15 * 8, outside[i]);
+		file_be64(2 * CLUSTER + 15 * 8, outside[i]);
 		assert_int_equal(check_tables("qcow2", FILE_SIZE), -1);
 		assert_refused("cut short");
 	}
-	put_be64(2 * CLUSTER + 15 * 8, 7 * CLUSTER);
+	file_be64(2 * CLUSTER + 15 * 8, 7 * CLUSTER);
 	assert_int_equal(check_tables("qcow2", FILE_SIZE), 0);
 	assert_int_equal(check_tables("qcow2", FILE_SIZE - 1), -1);
 	assert_refused("cut short");
-	put_be64(24, MIB - CLUSTER + 512); /* the guest sees one sector of the cluster */
+	file_be64(24, MIB - CLUSTER + 512); /* the guest sees one sector of the cluster */
 	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 512), 0);
 	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 511), -1);
-	put_be64(1 * CLUSTER, FILE_SIZE);
+	file_be64(1 * CLUSTER, FILE_SIZE);
 	assert_int_equal(check_tables("qcow2", FILE_SIZE), -1);
 }
 
@@ -204,11 +204,11 @@ static void a_compressed_cluster_must_be_there_up_to_its_last_sector(void **stat
 	const uint64_t offset = 7 * CLUSTER + 700;
 
 	(void)state;
-	put_be64(2 * CLUSTER, (UINT64_C(1) << 62) | (UINT64_C(2) << length_at) | offset);
+	file_be64(2 * CLUSTER, (UINT64_C(1) << 62) | (UINT64_C(2) << length_at) | offset);
 	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 3 * 512 + 1), 0);
 	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 3 * 512), -1);
 	assert_refused("cut short");
-	put_be64(2 * CLUSTER, (UINT64_C(1) << 62) | offset);
+	file_be64(2 * CLUSTER, (UINT64_C(1) << 62) | offset);
 	assert_int_equal(check_tables("qcow2", offset + 1), 0);
 	assert_int_equal(check_tables("qcow2", offset), -1);
 }
@@ -216,10 +216,10 @@ static void a_compressed_cluster_must_be_there_up_to_its_last_sector(void **stat
 static void subclusters_must_be_there_up_to_the_last_that_is_stored(void **state)
 {
 	(void)state;
-	put_be64(72, 16);
-	put_be64(2 * CLUSTER, 7 * CLUSTER);
+	file_be64(72, 16);
+	file_be64(2 * CLUSTER, 7 * CLUSTER);
 	assert_int_equal(check_tables("qcow2", 7 * CLUSTER), 0);
-	put_be64(2 * CLUSTER + 8, 5); /* the first and the third of 2 KiB */
+	file_be64(2 * CLUSTER + 8, 5); /* the first and the third of 2 KiB */
 	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 3 * 2048), 0);
 	assert_int_equal(check_tables("qcow2", 7 * CLUSTER + 3 * 2048 - 1), -1);
 	assert_refused("cut short");
@@ -230,27 +230,27 @@ static void data_in_another_file_must_be_there(void **state)
 	const struct reader in = { NULL, FILE_SIZE, read_file };
 
 	(void)state;
-	put_be64(72, 4);
+	file_be64(72, 4);
 	put_extension(112, 0x44415441U, "data", 4);
-	put_be64(2 * CLUSTER, UINT64_C(1) << 63); /* at offset 0 */
-	put_be64(2 * CLUSTER + 8, (UINT64_C(1) << 63) | 90 * CLUSTER);
+	file_be64(2 * CLUSTER, UINT64_C(1) << 63); /* at offset 0 */
+	file_be64(2 * CLUSTER + 8, (UINT64_C(1) << 63) | 90 * CLUSTER);
 	assert_int_equal(parse("qcow2"), 0);
 	assert_int_equal(tables_check(&in, &refs.layout, 91 * CLUSTER, &err), 0);
 	assert_int_equal(tables_check(&in, &refs.layout, 91 * CLUSTER - 1, &err), -1);
 	assert_refused("cut short");
-	put_be64(2 * CLUSTER + 8, 0);
+	file_be64(2 * CLUSTER + 8, 0);
 	assert_int_equal(tables_check(&in, &refs.layout, CLUSTER - 1, &err), -1);
-	put_be64(2 * CLUSTER, 0);
+	file_be64(2 * CLUSTER, 0);
 	assert_int_equal(tables_check(&in, &refs.layout, 0, &err), 0);
 }
 
 static void one_table_used_for_all_of_a_huge_disk_is_refused(void **state)
 {
 	(void)state;
-	put_be64(24, 64 * TIB);
-	put_be32(36, 131072);
+	file_be64(24, 64 * TIB);
+	file_be32(36, 131072);
 	for (size_t i = 0; i < CLUSTER / 8; i++)
-		put_be64(1 * CLUSTER + i * 8, 3 * CLUSTER);
+		file_be64(1 * CLUSTER + i * 8, 3 * CLUSTER);
 	assert_int_equal(check_tables("qcow2", FILE_SIZE), -1);
 	assert_refused("again and again");
 }
@@ -258,14 +258,14 @@ static void one_table_used_for_all_of_a_huge_disk_is_refused(void **state)
 static void make_vdi(uint32_t type)
 {
 	memset(file, 0, sizeof file);
-	put_le32(64, 0xbeda107fU);
-	put_le32(68, 0x00010001U);
-	put_le32(76, type);
-	put_le32(340, 512);
-	put_le32(344, 1024);
-	put_le64(368, 4 * CLUSTER);
-	put_le32(376, CLUSTER);
-	put_le32(384, 4);
+	file_le32(64, 0xbeda107fU);
+	file_le32(68, 0x00010001U);
+	file_le32(76, type);
+	file_le32(340, 512);
+	file_le32(344, 1024);
+	file_le64(368, 4 * CLUSTER);
+	file_le32(376, CLUSTER);
+	file_le32(384, 4);
 }
 
 static void a_vdi_with_a_parent_is_seen(void **state)
@@ -291,13 +291,13 @@ static void a_vdi_that_was_cut_short_is_refused(void **state)
 {
 	(void)state;
 	make_vdi(1);
-	put_le32(512, 0xffffffffU);
-	put_le32(516, 6);
+	file_le32(512, 0xffffffffU);
+	file_le32(516, 6);
 	assert_int_equal(check_tables("vdi", FILE_SIZE), 0);
 	assert_int_equal(check_tables("vdi", 1024 + 7 * CLUSTER), 0);
 	assert_int_equal(check_tables("vdi", 1024 + 7 * CLUSTER - 1), -1);
 	assert_refused("cut short");
-	put_le32(516, 7);
+	file_le32(516, 7);
 	assert_int_equal(check_tables("vdi", FILE_SIZE), -1);
 	assert_refused("cut short");
 }
@@ -305,8 +305,8 @@ static void a_vdi_that_was_cut_short_is_refused(void **state)
 static void put_entry(size_t at, const char *id, uint32_t value)
 {
 	memcpy(file + at, id, 16);
-	put_le32(at + 16, value);
-	put_le32(at + 20, 8);
+	file_le32(at + 16, value);
+	file_le32(at + 20, 8);
 }
 
 enum { VHDX_BLOCKS = 448 * KIB };
@@ -318,26 +318,26 @@ static void make_vhdx(uint32_t flags)
 	memset(file, 0, sizeof file);
 	memcpy(file, "vhdxfile", 8);
 	memcpy(file + regions, "regi", 4);
-	put_le32(regions + 8, 2);
+	file_le32(regions + 8, 2);
 	put_entry(regions + 16, "\x06\xa2\x7c\x8b\x90\x47\x9a\x4b\xb8\xfe\x57\x5f\x05\x0f\x88\x6e",
 		  0);
-	put_le64(regions + 32, metadata);
+	file_le64(regions + 32, metadata);
 	put_entry(regions + 48, "\x66\x77\xc2\x2d\x23\xf6\x00\x42\x9d\x64\x11\x5e\x9b\xfd\x4a\x08",
 		  0);
-	put_le64(regions + 64, VHDX_BLOCKS);
-	put_le32(regions + 72, MIB);
+	file_le64(regions + 64, VHDX_BLOCKS);
+	file_le32(regions + 72, MIB);
 	memcpy(file + metadata, "metadata", 8);
-	put_le32(metadata + 8, 3 << 16);
+	file_le32(metadata + 8, 3 << 16);
 	put_entry(metadata + 32, "\x37\x67\xa1\xca\x36\xfa\x43\x4d\xb3\xb6\x33\xf0\xaa\x44\xe7\x6b",
 		  65536);
 	put_entry(metadata + 64, "\x1d\xbf\x41\x81\x6f\xa9\x09\x47\xba\x47\xf2\x33\xa8\xfa\xab\x5f",
 		  65544);
 	put_entry(metadata + 96, "\x24\x42\xa5\x2f\x1b\xcd\x76\x48\xb2\x11\x5d\xbe\xd8\x3b\xf4\xb8",
 		  65552);
-	put_le64(metadata + 65552, MIB + CLUSTER);
-	put_le32(metadata + 65536, MIB);
-	put_le32(metadata + 65536 + 4, flags);
-	put_le32(metadata + 65544, 4096);
+	file_le64(metadata + 65552, MIB + CLUSTER);
+	file_le32(metadata + 65536, MIB);
+	file_le32(metadata + 65536 + 4, flags);
+	file_le32(metadata + 65544, 4096);
 }
 
 static void a_vhdx_with_a_parent_is_seen(void **state)
@@ -357,14 +357,14 @@ static void a_vhdx_that_was_cut_short_is_refused(void **state)
 {
 	(void)state;
 	make_vhdx(0);
-	put_le64(VHDX_BLOCKS + 8, 0 | 6); /* the last block: the guest sees 64 KiB of it */
+	file_le64(VHDX_BLOCKS + 8, 0 | 6); /* the last block: the guest sees 64 KiB of it */
 	assert_int_equal(check_tables("vhdx", FILE_SIZE), 0);
-	put_le64(VHDX_BLOCKS, 0 | 6);
+	file_le64(VHDX_BLOCKS, 0 | 6);
 	assert_int_equal(check_tables("vhdx", FILE_SIZE), -1);
 	assert_refused("cut short");
-	put_le64(VHDX_BLOCKS, MIB | 2); /* zeros */
+	file_le64(VHDX_BLOCKS, MIB | 2); /* zeros */
 	assert_int_equal(check_tables("vhdx", FILE_SIZE), 0);
-	put_le64(VHDX_BLOCKS + 8, MIB | 7);
+	file_le64(VHDX_BLOCKS + 8, MIB | 7);
 	assert_int_equal(check_tables("vhdx", FILE_SIZE), -1);
 	assert_refused("cut short");
 }

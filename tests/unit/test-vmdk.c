@@ -94,13 +94,13 @@ static void make_sparse(const char *text)
 {
 	memset(file, 0, sizeof file);
 	memcpy(file, "KDMV", 4);
-	put_le32(4, 1);
-	put_le64(12, 128);
-	put_le64(20, 128);
-	put_le64(28, 1);
-	put_le64(36, 20);
-	put_le32(44, 512);
-	put_le64(56, 30);
+	file_le32(4, 1);
+	file_le64(12, 128);
+	file_le64(20, 128);
+	file_le64(28, 1);
+	file_le64(36, 20);
+	file_le32(44, 512);
+	file_le64(56, 30);
 	strcpy((char *)file + 512, text);
 }
 
@@ -123,7 +123,7 @@ static void a_descriptor_in_disguise_is_refused(void **state)
 {
 	(void)state;
 	make_sparse(VMDK_HEAD "createType=\"monolithicSparse\"\nRW 128 SPARSE \"x\"\n");
-	put_le64(12, 0); /* QEMU takes a capacity of 0 to mean: follow the descriptor */
+	file_le64(12, 0); /* QEMU takes a capacity of 0 to mean: follow the descriptor */
 	assert_int_equal(parse("vmdk"), -1);
 	assert_refused("capacity");
 }
@@ -132,18 +132,18 @@ static void a_vmdk_that_was_cut_short_is_refused(void **state)
 {
 	(void)state;
 	make_sparse(VMDK_HEAD "createType=\"monolithicSparse\"\nRW 128 SPARSE \"x\"\n");
-	put_le32((size_t)30 * 512, 31);
-	put_le32((size_t)31 * 512, 100);
+	file_le32((size_t)30 * 512, 31);
+	file_le32((size_t)31 * 512, 100);
 	assert_int_equal(check_tables("vmdk", FILE_SIZE), 0);
 	assert_int_equal(check_tables("vmdk", 228 * 512), 0);
 	assert_int_equal(check_tables("vmdk", 228 * 512 - 1), -1);
 	assert_refused("cut short");
-	put_le64(12, 1); /* of one sector */
+	file_le64(12, 1); /* of one sector */
 	assert_int_equal(check_tables("vmdk", 101 * 512), 0);
-	put_le32((size_t)31 * 512, FILE_SIZE / 512);
+	file_le32((size_t)31 * 512, FILE_SIZE / 512);
 	assert_int_equal(check_tables("vmdk", FILE_SIZE), -1);
 	assert_refused("cut short");
-	put_le32((size_t)30 * 512, FILE_SIZE / 512);
+	file_le32((size_t)30 * 512, FILE_SIZE / 512);
 	assert_int_equal(check_tables("vmdk", FILE_SIZE), -1);
 	assert_refused("cut short");
 }
@@ -152,12 +152,12 @@ static void the_last_compressed_grain_must_be_there_to_its_end(void **state)
 {
 	(void)state;
 	make_sparse(VMDK_HEAD "createType=\"streamOptimized\"\nRW 256 SPARSE \"x\"\n");
-	put_le32(8, 3 << 16);
-	put_le64(12, 256);
-	put_le32((size_t)30 * 512, 31);
-	put_le32((size_t)31 * 512, 200);
-	put_le32((size_t)31 * 512 + 4, 100);
-	put_le32((size_t)200 * 512 + 8, 5000);
+	file_le32(8, 3 << 16);
+	file_le64(12, 256);
+	file_le32((size_t)30 * 512, 31);
+	file_le32((size_t)31 * 512, 200);
+	file_le32((size_t)31 * 512 + 4, 100);
+	file_le32((size_t)200 * 512 + 8, 5000);
 	assert_int_equal(check_tables("vmdk", 200 * 512 + 12 + 5000), 0);
 	assert_int_equal(check_tables("vmdk", 200 * 512 + 12 + 4999), -1);
 	assert_refused("cut short");
@@ -169,11 +169,11 @@ static void grains_of_zeros_need_no_place(void **state)
 {
 	(void)state;
 	make_sparse(VMDK_HEAD "createType=\"monolithicSparse\"\nRW 128 SPARSE \"x\"\n");
-	put_le32((size_t)30 * 512, 31);
-	put_le32((size_t)31 * 512, 1);
+	file_le32((size_t)30 * 512, 31);
+	file_le32((size_t)31 * 512, 1);
 	assert_int_equal(check_tables("vmdk", 32 * 512), -1);
 	assert_refused("cut short");
-	put_le32(8, 4);
+	file_le32(8, 4);
 	assert_int_equal(check_tables("vmdk", 33 * 512), 0);
 }
 
@@ -193,19 +193,19 @@ static void extents_are_known_by_how_they_begin(void **state)
 	make_sparse("");
 	assert_int_equal(read_extent(&layout), 0);
 	assert_int_equal(layout.size, 128 * 512);
-	put_le64(12, 0);
+	file_le64(12, 0);
 	assert_int_equal(read_extent(&layout), -1);
 	assert_refused("capacity");
 	memset(file, 0, sizeof file);
 	memcpy(file, "COWD", 4);
-	put_le32(12, 8192);
-	put_le32(16, 1);
-	put_le32(20, 4);
-	put_le32(24, 2);
+	file_le32(12, 8192);
+	file_le32(16, 1);
+	file_le32(20, 4);
+	file_le32(24, 2);
 	assert_int_equal(read_extent(&layout), 0);
 	assert_int_equal(layout.size, 8192 * 512);
 	assert_int_equal(layout.per_table, 4096);
-	put_le64(0, 0xcafebabe);
+	file_le64(0, 0xcafebabe);
 	assert_int_equal(read_extent(&layout), -1);
 	assert_refused("qemu-img convert");
 	strcpy((char *)file, VMDK_HEAD);
@@ -221,18 +221,18 @@ static void a_cow_extent_that_was_cut_short_is_refused(void **state)
 	(void)state;
 	memset(file, 0, sizeof file);
 	memcpy(file, "COWD", 4);
-	put_le32(12, 4097);
-	put_le32(16, 1);
-	put_le32(20, 4);
-	put_le32(24, 2);
-	put_le32((size_t)4 * 512 + 4, 50);
-	put_le32((size_t)50 * 512, 199);
+	file_le32(12, 4097);
+	file_le32(16, 1);
+	file_le32(20, 4);
+	file_le32(24, 2);
+	file_le32((size_t)4 * 512 + 4, 50);
+	file_le32((size_t)50 * 512, 199);
 	assert_int_equal(read_extent(&layout), 0);
 	assert_int_equal(tables_check(&in, &layout, in.size, &err), 0);
 	in.size--;
 	assert_int_equal(tables_check(&in, &layout, in.size, &err), -1);
 	assert_refused("cut short");
-	put_le32(24, 1); /* QEMU fails behind the directory's end */
+	file_le32(24, 1); /* QEMU fails behind the directory's end */
 	assert_int_equal(read_extent(&layout), 0);
 	assert_int_equal(tables_check(&in, &layout, in.size, &err), -1);
 	assert_refused("too small");
