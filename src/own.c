@@ -6,12 +6,11 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "dest/manifest.h"
 #include "dest/outfile.h"
-#include "image/image.h"
 #include "plan.h"
 #include "walk/walk.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,45 +47,52 @@ static int add_stream(struct list *list, int fd, struct err *err)
 
 /* --- directories that images go to ----------------------------------------------- */
 
-/* NAME+suffix, where NAME has a manifest. */
-static bool has_manifest(int dir, const char *file, const char *suffix)
+static int add_named(struct list *list, int dir, const char *name, const char *what,
+		     struct err *err)
 {
-	autofree char *manifest = NULL;
+	struct stat st;
 
-	if (!str_ends(file, suffix))
-		return false;
-	manifest = str_format("%.*s%s", (int)(strlen(file) - strlen(suffix)), file,
-			      DEST_MANIFEST_SUFFIX);
-	return manifest && faccessat(dir, manifest, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? add(list, &st, what, err) : 0;
 }
 
-/* Whatever else lies beside the images is not ours. */
-static bool is_of_store(int dir, const char *file)
+/* A manifest, its image, its report; whatever else is called so is not ours. */
+static int add_of_manifest(struct list *list, int dir, const char *manifest, struct err *err)
 {
-	if (has_manifest(dir, file, DEST_MANIFEST_SUFFIX) ||
-	    has_manifest(dir, file, DEST_REPORT_SUFFIX))
-		return true;
-	for (const struct image_format *f = image_formats; f->name; f++)
-		if (has_manifest(dir, file, f->suffix))
-			return true;
-	return false;
+	static const char what[] = "of the image store";
+	size_t stem = strlen(manifest) - strlen(DEST_MANIFEST_SUFFIX), len;
+	autofree char *report = str_format("%.*s%s", (int)stem, manifest, DEST_REPORT_SUFFIX);
+	struct image_info info;
+	struct err ignored;
+	autofree char *text = io_read_file(dir, manifest, MANIFEST_MAX, &len, &ignored);
+	int done;
+
+	if (!report)
+		return err_nomem(err);
+	if (!text || manifest_from_json(text, len, manifest, &info, &ignored) < 0)
+		return 0;
+	done = add_named(list, dir, manifest, what, err) < 0 ||
+			       add_named(list, dir, info.file, what, err) < 0 ||
+			       add_named(list, dir, report, what, err) < 0
+		       ? -1
+		       : 0;
+	image_info_free(&info);
+	return done;
 }
 
 static int add_directory(struct list *list, const char *path, struct err *err)
 {
 	autodir DIR *dir = opendir(path);
-	int fd = dir ? dirfd(dir) : -1;
 	struct dirent *entry;
-	struct stat st;
 
 	while (dir && (entry = readdir(dir))) {
-		bool unfinished = outfile_name_is_temporary(entry->d_name);
+		const char *name = entry->d_name;
+		int done = 0;
 
-		if (!unfinished && !is_of_store(fd, entry->d_name))
-			continue;
-		if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    add(list, &st, unfinished ? "an unfinished image" : "of the image store", err) <
-			    0)
+		if (outfile_name_is_temporary(name))
+			done = add_named(list, dirfd(dir), name, "an unfinished image", err);
+		else if (str_ends(name, DEST_MANIFEST_SUFFIX))
+			done = add_of_manifest(list, dirfd(dir), name, err);
+		if (done < 0)
 			return -1;
 	}
 	return 0;

@@ -159,7 +159,7 @@ static void print_plan(const struct plan *plan, const struct report *r, const st
 	       size_format(r->estimate.image_bytes).text,
 	       size_format(r->estimate.sampled_bytes).text);
 	printf("free there   %s: %s\n",
-	       r->estimate.free_bytes == UINT64_MAX ? "no limit"
+	       r->estimate.free_bytes == UINT64_MAX ? (r->exit_code ? "unknown" : "no limit")
 						    : size_format(r->estimate.free_bytes).text,
 	       r->estimate.fits ? "enough"
 	       : r->exit_code	? "not enough"

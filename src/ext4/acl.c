@@ -78,6 +78,27 @@ unsigned acl_group_rights(const void *value, size_t size)
 	return rights;
 }
 
+unsigned acl_named_rights(const void *value, size_t size)
+{
+	const uint8_t *at = value;
+	unsigned rights = PERMISSIONS, mask = PERMISSIONS;
+	bool any = false;
+
+	if (acl_disk_size(value, size) < 0)
+		return PERMISSIONS;
+	for (size_t i = VERSION; i < size; i += ENTRY) {
+		const uint16_t tag = get_le16(at + i), granted = get_le16(at + i + 2);
+
+		if (is_named(tag)) {
+			rights &= granted;
+			any = true;
+		} else if (tag == ACL_MASK) {
+			mask = granted;
+		}
+	}
+	return any ? rights & mask : PERMISSIONS;
+}
+
 void acl_to_disk(uint8_t *disk, const void *value, size_t size)
 {
 	const uint8_t *at = value;

@@ -18,6 +18,11 @@ long acl_disk_size(const void *value, size_t size);
  */
 unsigned acl_group_rights(const void *value, size_t size);
 
+/* What every user and group that it names has at the least: no more may be left to
+ * those that are not named when it is lost.  All when it names none.
+ */
+unsigned acl_named_rights(const void *value, size_t size);
+
 /* For a value that has a size on disk. */
 void acl_to_disk(uint8_t *disk, const void *value, size_t size);
 

@@ -49,17 +49,10 @@ struct loss {
 /* What the loss of an ACL means beyond what it says. */
 static const char *consequence(const struct loss *loss, const char *name)
 {
-	static const char *const cut[] = {
-		"; group rights cut to ---", "; group rights cut to --x",
-		"; group rights cut to -w-", "; group rights cut to -wx",
-		"; group rights cut to r--", "; group rights cut to r-x",
-		"; group rights cut to rw-", "",
-	};
-
 	if (str_equal(name, XATTR_ACL_DEFAULT))
 		return "; new files in it may get more rights";
 	if (str_equal(name, XATTR_ACL_ACCESS) && loss->stored != loss->found)
-		return cut[loss->stored >> 3 & 07];
+		return "; rights of the group and of others are cut, so that nobody gets more";
 	return "";
 }
 

@@ -274,15 +274,17 @@ static void items_fit(struct items *items)
 
 static uint32_t mode_cut(const struct items *items, const struct model_xattr_set *set)
 {
-	unsigned rights = 07;
+	unsigned group = 07, other = 07;
 
 	for (size_t i = 0; i < items->len; i++)
 		if (items->at[i].index == INDEX_ACL_ACCESS)
 			return 0;
 	for (size_t i = 0; i < set->len; i++)
-		if (str_equal(set->at[i].name, XATTR_ACL_ACCESS))
-			rights &= acl_group_rights(set->at[i].value, set->at[i].size);
-	return (~rights & 07) << 3;
+		if (str_equal(set->at[i].name, XATTR_ACL_ACCESS)) {
+			other = acl_named_rights(set->at[i].value, set->at[i].size);
+			group = acl_group_rights(set->at[i].value, set->at[i].size) & other;
+		}
+	return (~group & 07) << 3 | (~other & 07);
 }
 
 /* Entries grow upwards from first, values downwards from end. */

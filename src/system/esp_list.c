@@ -246,17 +246,17 @@ static int add_parents(const struct esp_config *cfg, const struct esp_file *file
 	return 0;
 }
 
-static int step_aside(const struct esp_config *cfg, struct esp_item *item, struct err *err)
+/* To the first free of PATH.of-source, PATH.of-source.1, ... */
+static int step_aside(const struct esp_list *list, struct esp_item *item, struct err *err)
 {
-	autofree char *shown = model_path(cfg->edit->model, item->node);
 	char *path = str_format("%s.of-source", item->path);
 
-	if (!path || !shown) {
+	for (size_t n = 1; path && find_item(list, path, strlen(path)); n++) {
 		free(path);
-		return err_nomem(err);
+		path = str_format("%s.of-source.%zu", item->path, n);
 	}
-	account_add(cfg->edit->account, ACCOUNT_EDITED, shown,
-		    "ours instead; the source's, which may know only its own disk, is %s", path);
+	if (!path)
+		return err_nomem(err);
 	free(item->path);
 	item->path = path;
 	return 0;
@@ -279,7 +279,7 @@ static int add_file(const struct esp_config *cfg, const struct esp_file *file, s
 			       file->path);
 	if (there && file->rule == ESP_IF_MISSING)
 		return 0;
-	if (there && step_aside(cfg, there, err) < 0)
+	if (there && step_aside(out, there, err) < 0)
 		return -1;
 	if (add_parents(cfg, file, out, err) < 0)
 		return -1;

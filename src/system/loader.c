@@ -29,6 +29,7 @@ enum {
 	CERTIFICATES = 4,
 	CERTIFICATE_SIZE_AT = OPTIONAL_AT + 112 + CERTIFICATES * 8 + 4,
 	PE_SIZE = CERTIFICATE_SIZE_AT + 4,
+	CERTIFICATE_MIN = 8, /* its header */
 };
 
 /* The PE header, NULL when it is no program. */
@@ -44,21 +45,25 @@ static const uint8_t *find_pe(const uint8_t *head, size_t len)
 	return head + at;
 }
 
-static bool is_signed(const uint8_t *pe)
+/* The table lies in the file, behind the headers. */
+static bool is_signed(const uint8_t *pe, uint64_t file_size)
 {
+	uint64_t at = get_le32(pe + CERTIFICATE_SIZE_AT - 4);
+	uint64_t size = get_le32(pe + CERTIFICATE_SIZE_AT);
+
 	return get_le16(pe + OPTIONAL_AT) == MAGIC_PE32_PLUS &&
-	       get_le32(pe + DIRECTORY_COUNT_AT) > CERTIFICATES &&
-	       get_le32(pe + CERTIFICATE_SIZE_AT) > 0;
+	       get_le32(pe + DIRECTORY_COUNT_AT) > CERTIFICATES && size >= CERTIFICATE_MIN &&
+	       at >= PE_SIZE && at + size <= file_size;
 }
 
-static enum loader_kind kind_of(const uint8_t *head, size_t len)
+static enum loader_kind kind_of(const uint8_t *head, size_t len, uint64_t file_size)
 {
 	static const char systemd_boot[] = "#### LoaderInfo: systemd-boot";
 	const uint8_t *pe = find_pe(head, len);
 
 	if (!pe)
 		return LOADER_NONE;
-	return is_signed(pe) || memmem(head, len, systemd_boot, strlen(systemd_boot))
+	return is_signed(pe, file_size) || memmem(head, len, systemd_boot, strlen(systemd_boot))
 		       ? LOADER_PORTABLE
 		       : LOADER_UNKNOWN;
 }
@@ -81,6 +86,6 @@ int loader_look(const struct edit *e, uint32_t esp, const char *name, enum loade
 	fd = reach_file(e->reach, node, &now);
 	len = fd < 0 ? -1 : io_pread(fd, head, HEAD_MAX, 0, NULL);
 	if (len > 0)
-		*kind = kind_of(head, (size_t)len);
+		*kind = kind_of(head, (size_t)len, e->model->nodes[node].size);
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tree/bootable.h"
 
+#include "base/account.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
@@ -70,6 +71,18 @@ static int say_no(struct bootable *b, const struct bootable_config *cfg, const c
 	return 0;
 }
 
+static int tell_aside(const struct bootable_config *cfg, uint32_t esp, struct err *err)
+{
+	autofree char *dir = model_path(cfg->edit->model, esp);
+
+	if (!dir)
+		return err_nomem(err);
+	account_add(cfg->edit->account, ACCOUNT_EDITED, dir,
+		    "the boot loader on its fallback path, which may know only its own disk, "
+		    "steps aside for ours (NAME.of-source)");
+	return 0;
+}
+
 static int decide_by_modules(struct bootable *b, const struct bootable_config *cfg, struct err *err)
 {
 	const struct boot_machine *machine = b->boot.machine;
@@ -84,6 +97,8 @@ static int decide_by_modules(struct bootable *b, const struct bootable_config *c
 		  cfg->sector_size == BIOS_SECTOR;
 	b->makes_efi = loader != LOADER_PORTABLE && can_make && b->grub.efi.fd >= 0;
 	b->uefi = loader != LOADER_NONE || b->makes_efi;
+	if (loader != LOADER_NONE && b->makes_efi && tell_aside(cfg, esp, err) < 0)
+		return -1;
 	if (loader == LOADER_UNKNOWN && !b->makes_efi)
 		log_warn("the source's own %s is kept; it may know only the disk that it came from",
 			 machine->efi_loader);

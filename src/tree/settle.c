@@ -258,9 +258,7 @@ static int give_up(struct settle *s, const struct emit_suspect *suspect, struct 
 			"changed while it was read, again and again", err);
 }
 
-/* What stands at all of the node's names now, if that is one regular file; a name
- * that is gone does not count.
- */
+/* What stands at all of the node's names now, if that is one regular file. */
 static bool find_replacement(struct settle *s, uint32_t node, struct stat *found)
 {
 	uint32_t count;
@@ -272,7 +270,7 @@ static bool find_replacement(struct settle *s, uint32_t node, struct stat *found
 
 		if (reach_stat_name(s->cfg.reach, names[i].dir,
 				    model_string(s->cfg.model, names[i].name), &now) < 0)
-			continue;
+			return false;
 		if (!S_ISREG(now.st_mode) ||
 		    (any && (now.st_ino != found->st_ino || now.st_dev != found->st_dev)))
 			return false;
