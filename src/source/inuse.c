@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/mountinfo.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "source/held.h"
@@ -98,85 +99,40 @@ static int check_locks(int fd, struct err *err)
 	return 0;
 }
 
-/* Names in mountinfo and swaps have \ooo for blanks and the like. */
-static void decode_octal(char *s)
-{
-	char *to = s;
-
-	while (*s) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
-		    s[3] >= '0' && s[3] <= '7') {
-			*to++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 + (s[3] - '0'));
-			s += 4;
-		} else {
-			*to++ = *s++;
-		}
-	}
-	*to = '\0';
-}
-
-/* One line of /proc/self/mountinfo (proc_pid_mountinfo(5)), in place. */
-struct mount {
-	dev_t dev;
-	char *point, *source, *super_options;
-};
-
-static int parse_mount(char *line, struct mount *out)
-{
-	char *fields[6] = { 0 }, *word;
-	unsigned dev_major, dev_minor;
-
-	for (size_t i = 0; i < 6; i++)
-		if (!(fields[i] = strsep(&line, " ")))
-			return -1;
-	while ((word = strsep(&line, " ")) && !str_equal(word, "-"))
-		continue; /* optional fields */
-	if (!strsep(&line, " ") || !(out->source = strsep(&line, " ")) || !line)
-		return -1;
-	if (sscanf(fields[2], "%u:%u", &dev_major, &dev_minor) != 2)
-		return -1;
-	out->dev = makedev(dev_major, dev_minor);
-	out->point = fields[4];
-	out->super_options = line;
-	decode_octal(out->point);
-	decode_octal(out->source);
-	return 0;
-}
-
-static int is_mount_of(const struct mount *mount, dev_t dev)
+static int is_mount_of(const struct mountinfo_line *mount, dev_t dev)
 {
 	struct stat st;
 
-	if (mount->dev == dev)
+	if (makedev(mount->major, mount->minor) == dev)
 		return 1;
 	/* btrfs has a device number of its own: look at what was mounted */
-	return major(mount->dev) == 0 && mount->source[0] == '/' && stat(mount->source, &st) == 0 &&
+	return mount->major == 0 && mount->device[0] == '/' && stat(mount->device, &st) == 0 &&
 	       S_ISBLK(st.st_mode) && st.st_rdev == dev;
 }
 
-static int is_read_write(const struct mount *mount)
+static int is_read_write(const struct mountinfo_line *mount)
 {
-	return str_starts(mount->super_options, "rw") &&
-	       (mount->super_options[2] == ',' || mount->super_options[2] == '\0');
+	return str_starts(mount->options, "rw") &&
+	       (mount->options[2] == ',' || mount->options[2] == '\0');
 }
 
 static int inspect_mounts(dev_t dev, const struct subject *subject, struct inspection *seen,
 			  struct err *err)
 {
-	autofree char *text = io_read_file(AT_FDCWD, "/proc/self/mountinfo", PROC_MAX, NULL, err);
-	char *rest = text, *line;
-	struct mount mount;
+	automountinfo struct mountinfo info = { 0 };
 
-	if (!text)
+	if (mountinfo_read("/proc/self/mountinfo", &info, err) < 0)
 		return -1;
-	while ((line = strsep(&rest, "\n"))) {
-		if (parse_mount(line, &mount) < 0 || !is_mount_of(&mount, dev))
+	for (size_t i = 0; i < info.count; i++) {
+		const struct mountinfo_line *mount = &info.lines[i];
+
+		if (!is_mount_of(mount, dev))
 			continue;
-		if (is_read_write(&mount))
+		if (is_read_write(mount))
 			return err_set(err, ERR_REFUSED,
 				       "%s is mounted read-write on %s; unmount it or remount it "
 				       "read-only first",
-				       subject->text, mount.point);
+				       subject->text, mount->point);
 		seen->read_only_mount = 1;
 	}
 	return 0;
@@ -192,8 +148,8 @@ static int inspect_swap(const struct stat *file, const struct subject *subject, 
 	while (text && (line = strsep(&rest, "\n"))) {
 		char *path = strsep(&line, " \t");
 
-		decode_octal(path);
-		if (path[0] == '/' && stat(path, &st) == 0 && is_same_file(file, &st))
+		if (mountinfo_unescape(path) == 0 && path[0] == '/' && stat(path, &st) == 0 &&
+		    is_same_file(file, &st))
 			return err_set(err, ERR_REFUSED, "%s is in use as swap; swapoff %s first",
 				       subject->text, path);
 	}

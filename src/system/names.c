@@ -99,11 +99,6 @@ static int know_root_argument(struct known *k, const struct edit *e, struct err 
 	return 0;
 }
 
-void names_derive_uuid(const void *name, size_t len, const char *use, uint8_t uuid[16])
-{
-	uuid_derive(name, len, use, uuid);
-}
-
 static void set_uuid(struct volume_names *v, const uint8_t uuid[16])
 {
 	memcpy(v->uuid, uuid, 16);
@@ -132,7 +127,7 @@ static void choose_partuuid(struct volume_names *v, const struct known *k,
 {
 	uint8_t derived[16];
 
-	names_derive_uuid(names->root.uuid, 16, use, derived);
+	uuid_derive(names->root.uuid, 16, use, derived);
 	set_partuuid(v, k->has_partuuid ? k->partuuid : derived);
 }
 
@@ -151,7 +146,7 @@ static int choose_root(const struct names_config *cfg, const struct edit *e, str
 		know_filesystem(&k, cfg->root_fd);
 	if (know_root_argument(&k, e, err) < 0 || know_fstab(&k, e, "/", err) < 0)
 		return -1;
-	names_derive_uuid(cfg->image_name, strlen(cfg->image_name), "root filesystem", derived);
+	uuid_derive(cfg->image_name, strlen(cfg->image_name), "root filesystem", derived);
 	out->root.present = true;
 	out->origin = k.has_uuid ? k.uuid_origin : "derived from the image's name";
 	set_uuid(&out->root, k.has_uuid ? k.uuid : derived);
@@ -169,7 +164,7 @@ static int choose_boot(const struct names_config *cfg, const struct edit *e, str
 	know_filesystem(&k, cfg->boot_fd);
 	if (know_fstab(&k, e, "/boot", err) < 0)
 		return -1;
-	names_derive_uuid(out->root.uuid, 16, "boot filesystem", derived);
+	uuid_derive(out->root.uuid, 16, "boot filesystem", derived);
 	out->boot.present = true;
 	set_uuid(&out->boot,
 		 k.has_uuid && memcmp(k.uuid, out->root.uuid, 16) != 0 ? k.uuid : derived);
@@ -201,7 +196,7 @@ static int choose_esp(const struct names_config *cfg, const struct edit *e, cons
 	for (size_t i = point ? 0 : 1; i < sizeof points / sizeof *points; i++)
 		if (know_fstab(&k, e, points[i], err) < 0)
 			return -1;
-	names_derive_uuid(out->root.uuid, 16, "EFI system filesystem", derived);
+	uuid_derive(out->root.uuid, 16, "EFI system filesystem", derived);
 	out->esp.present = true;
 	set_serial(&out->esp, k.has_serial ? k.serial : derived);
 	if (is_fat_label(k.label))
@@ -219,7 +214,7 @@ static void make_unique(struct names *out)
 	for (size_t i = 1; i < 3; i++) {
 		uint8_t derived[16];
 
-		names_derive_uuid(out->root.uuid, 16, uses[i], derived);
+		uuid_derive(out->root.uuid, 16, uses[i], derived);
 		for (size_t k = 0; k < i; k++) {
 			if (!volumes[i]->present || !volumes[k]->present)
 				continue;
@@ -252,6 +247,6 @@ int names_choose(const struct names_config *cfg, const struct edit *e, bool want
 	    choose_esp(cfg, e, out->esp_is_boot ? "/boot" : NULL, out, err) < 0)
 		return -1;
 	make_unique(out);
-	names_derive_uuid(out->root.uuid, 16, "disk", out->disk_guid);
+	uuid_derive(out->root.uuid, 16, "disk", out->disk_guid);
 	return 0;
 }

@@ -54,7 +54,4 @@ bool names_esp_is_boot(const struct walk_totals *walked);
  */
 bool names_of_filesystem(int fd, char uuid_text[37], char label[17], char partuuid_text[37]);
 
-/* uuid_derive (base/uuid.h): every name that nobody has given. */
-void names_derive_uuid(const void *name, size_t len, const char *use, uint8_t uuid[16]);
-
 #endif

@@ -133,9 +133,8 @@ int bootable_decide(struct bootable *b, const struct bootable_config *cfg, struc
 	return decide_by_modules(b, cfg, err);
 }
 
-void bootable_imagine(struct bootable *b, const struct bootable_config *cfg)
+void bootable_imagine(struct bootable *b)
 {
-	(void)cfg;
 	if (b->bios || b->uefi)
 		b->esp_size = ESP_SIZE_MIN;
 }

@@ -41,7 +41,7 @@ void bootable_free(struct bootable *b);
 int bootable_decide(struct bootable *b, const struct bootable_config *cfg, struct err *err);
 
 /* The sizes without the bytes: for a dry run, which starts no program. */
-void bootable_imagine(struct bootable *b, const struct bootable_config *cfg);
+void bootable_imagine(struct bootable *b);
 int bootable_make(struct bootable *b, const struct bootable_config *cfg, struct err *err);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/size.h"
+#include "base/uuid.h"
 #include "ext4/ext4.h"
 #include "system/names.h"
 #include "tree/gpt.h"
@@ -72,7 +73,7 @@ static void place(const struct partitions_config *cfg, struct table *t, struct p
 
 	t->end = ALIGN;
 	if (cfg->boot_code) {
-		names_derive_uuid(names->root.uuid, 16, "BIOS boot partition", bios_guid);
+		uuid_derive(names->root.uuid, 16, "BIOS boot partition", bios_guid);
 		add_region(out, (struct region){ t->end, cfg->core_len, REGION_MEMORY,
 						 .bytes = cfg->core });
 		add_partition(t, NUMBER_BIOS_BOOT, gpt_type_bios_boot, "BIOS boot", bios_guid,

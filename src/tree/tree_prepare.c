@@ -138,7 +138,7 @@ int tree_prepare(struct tree *t, struct err *err)
 	    identity_reset(&t->edit, t->cfg.reset, err) < 0 || edit_for_boot(t, err) < 0)
 		return -1;
 	if (t->cfg.intent == SOURCE_LOOK) {
-		bootable_imagine(b, &cfg);
+		bootable_imagine(b);
 		return 0;
 	}
 	return bootable_make(b, &cfg, err);

@@ -3,9 +3,9 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/mountinfo.h"
 #include "base/str.h"
 #include "walk/locate.h"
-#include "walk/mountinfo.h"
 #include "walk/mounts_inner.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef CCSNAP_WALK_MOUNTS_INNER_H
 #define CCSNAP_WALK_MOUNTS_INNER_H
 
-#include "walk/mountinfo.h"
+#include "base/mountinfo.h"
 #include "walk/mounts.h"
 
 /* What mounts.c (which mounts there are) and mount_roles.c (what becomes of them)

@@ -2,8 +2,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/mountinfo.h"
 #include "base/str.h"
-#include "walk/mountinfo.h"
 #include "walk/mounts.h"
 
 #include <errno.h>

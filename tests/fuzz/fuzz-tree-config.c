@@ -4,6 +4,7 @@
  * input chooses who reads it, the rest is what is read.
  */
 #include "base/err.h"
+#include "base/mountinfo.h"
 #include "base/size.h"
 #include "ext4/acl.h"
 #include "ext4/xattr.h"
@@ -12,7 +13,6 @@
 #include "system/grub_text.h"
 #include "system/grubcfg.h"
 #include "system/names.h"
-#include "walk/mountinfo.h"
 #include "walk/pattern.h"
 
 #include <assert.h>

@@ -102,7 +102,7 @@ static void assert_derived(const char *name, size_t len, const char *use)
 	memcpy(text + strlen(use) + 1, name, len);
 	assert_int_equal(hash_update(hash, text, strlen(use) + 1 + len, &err), 0);
 	assert_int_equal(hash_finish(hash, digests, &err), 0);
-	names_derive_uuid(name, len, use, uuid);
+	uuid_derive(name, len, use, uuid);
 	for (size_t i = 0; i < 16; i++)
 		sprintf(hex + 2 * i, "%02x", uuid[i]);
 	assert_memory_equal(hex, digests->sha256, 12);
@@ -130,10 +130,10 @@ static void uses_and_names_make_a_difference(void **state)
 	uint8_t a[16], b[16], c[16], again[16];
 
 	(void)state;
-	names_derive_uuid("x", 1, "a", a);
-	names_derive_uuid("x", 1, "b", b);
-	names_derive_uuid("y", 1, "a", c);
-	names_derive_uuid("x", 1, "a", again);
+	uuid_derive("x", 1, "a", a);
+	uuid_derive("x", 1, "b", b);
+	uuid_derive("y", 1, "a", c);
+	uuid_derive("x", 1, "a", again);
 	assert_memory_not_equal(a, b, 16);
 	assert_memory_not_equal(a, c, 16);
 	assert_memory_equal(a, again, 16);
@@ -246,13 +246,13 @@ static void a_trees_root_is_called_what_its_configuration_says(void **state)
 
 		tree_start(&t, files);
 		choose(&t, &cfg, false, &names);
-		names_derive_uuid("image", 5, "root filesystem", derived);
+		uuid_derive("image", 5, "root filesystem", derived);
 		uuid_format(derived, text);
 		assert_string_equal(names.root.uuid_text, roots[i].uuid ? roots[i].uuid : text);
 		assert_int_equal(strcmp(names.origin, "derived from the image's name") == 0,
 				 !roots[i].uuid);
 		assert_string_equal(names.root.label, roots[i].label);
-		names_derive_uuid(names.root.uuid, 16, "root partition", derived);
+		uuid_derive(names.root.uuid, 16, "root partition", derived);
 		uuid_format(derived, text);
 		assert_string_equal(names.root.partuuid_text,
 				    roots[i].partuuid ? roots[i].partuuid : text);

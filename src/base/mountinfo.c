@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "walk/mountinfo.h"
+#include "base/mountinfo.h"
 
 #include "base/err.h"
 #include "base/io.h"

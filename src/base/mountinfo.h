@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CCSNAP_WALK_MOUNTINFO_H
-#define CCSNAP_WALK_MOUNTINFO_H
+#ifndef CCSNAP_MOUNTINFO_H
+#define CCSNAP_MOUNTINFO_H
 
 #include "base/cleanup.h"
 
