@@ -19,7 +19,10 @@ static const struct {
 	{ "create", command_create },
 	{ "convert", command_convert },
 	{ "verify", command_verify },
+	{ "upload", command_upload },
+	{ "fetch", command_fetch },
 	{ "list", command_list },
+	{ "prune", command_prune },
 };
 
 static int run(const struct options *opt, struct err *err)

@@ -20,19 +20,29 @@ enum {
 	VERIFY = 1 << 1,
 	CONVERT = 1 << 2,
 	LIST = 1 << 3,
-	MAKE = CREATE | CONVERT, /* what makes an image */
-	READ = MAKE | VERIFY,	 /* what reads a disk */
-	ALL = READ | LIST,
+	UPLOAD = 1 << 4,
+	FETCH = 1 << 5,
+	PRUNE = 1 << 6,
+	MAKE = CREATE | CONVERT,   /* what makes an image */
+	PUBLISH = CREATE | UPLOAD, /* what puts one into a store */
+	STORE = PUBLISH | LIST | FETCH | PRUNE,
+	READ = MAKE | VERIFY, /* what reads a disk */
+	ALL = READ | STORE,
 };
 
 const struct command commands[] = {
 	{ "create", "[NAME]",
 	  "capture a system, a directory tree or a disk into an image (the default)", 0, 1,
 	  CREATE },
-	{ "verify", "IMAGE", "prove that an image is sound and equals its manifest or a disk", 1, 1,
-	  VERIFY },
+	{ "verify", "IMAGE|ID", "prove that an image is sound and equals its manifest or a disk", 1,
+	  1, VERIFY },
 	{ "convert", "IN OUT", "pack an existing image anew into another file", 2, 2, CONVERT },
+	{ "upload", "IMAGE [NAME]", "put an image that exists into a store or image service", 1, 2,
+	  UPLOAD },
+	{ "fetch", "ID|NAME", "bring an image back from a store, to a file or onto a disk", 1, 1,
+	  FETCH },
 	{ "list", "", "show the images in a store", 0, 0, LIST },
+	{ "prune", "", "remove old images of a series from a store", 0, 0, PRUNE },
 	{ 0 },
 };
 
@@ -107,13 +117,36 @@ static bool is_property(const char *value)
 
 static bool is_destination(const char *value)
 {
-	for (const struct dest_kind *kind = dest_kinds; kind->scheme; kind++) {
-		size_t n = strlen(kind->scheme);
+	const char *rest;
 
-		if (strncmp(value, kind->scheme, n) == 0 && value[n] == ':')
-			return value[n + 1] != '\0';
-	}
-	return false;
+	return dest_kind_find(value, &rest) && (!rest || *rest);
+}
+
+static void describe_destinations(char *text, size_t cap)
+{
+	size_t len = 0;
+
+	for (const struct dest_kind *kind = dest_kinds; kind->scheme && len < cap; kind++)
+		len += (size_t)snprintf(text + len, cap - len, "%s%s", len ? ", " : "", kind->form);
+}
+
+static const char *upload_method_name(size_t i)
+{
+	static const char *const names[] = { "auto", "direct", "import", NULL };
+
+	return names[i];
+}
+
+static const char *visibility_name(size_t i)
+{
+	static const char *const names[] = { "private", "shared", "community", "public", NULL };
+
+	return names[i];
+}
+
+static bool is_not_empty(const char *value)
+{
+	return *value != '\0';
 }
 
 /* May a file be called so? */
@@ -165,12 +198,13 @@ static void describe_operations(char *text, size_t cap)
 
 #define FIELD(name) offsetof(struct options, name)
 
-#define SOURCE_GROUP "What to read"
-#define TREE_GROUP   "A directory tree"
-#define IMAGE_GROUP  "The image"
-#define WHERE_GROUP  "Where it goes"
-#define RUN_GROUP    "This run"
-#define OTHER_GROUP  "Other"
+#define SOURCE_GROUP  "What to read"
+#define TREE_GROUP    "A directory tree"
+#define IMAGE_GROUP   "The image"
+#define WHERE_GROUP   "Where it goes"
+#define SERVICE_GROUP "An image service or server"
+#define RUN_GROUP     "This run"
+#define OTHER_GROUP   "Other"
 
 const struct option_def option_table[] = {
 	{ "source", 's', OPTION_TEXT, "PATH", FIELD(source), CREATE, SOURCE_GROUP,
@@ -183,6 +217,10 @@ const struct option_def option_table[] = {
 	{ "manifest", 0, OPTION_TEXT, "FILE", FIELD(manifest), VERIFY, SOURCE_GROUP,
 	  .help = "compare with this manifest instead of the one beside the image",
 	  .accepted = "the path of a manifest" },
+	{ "manifest", 0, OPTION_TEXT, "FILE", FIELD(manifest), UPLOAD, SOURCE_GROUP,
+	  .help = "take name, properties and digests from this manifest instead of the one beside "
+		  "IMAGE",
+	  .accepted = "the path of a manifest", .line_only = true },
 	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), VERIFY, SOURCE_GROUP,
 	  .help = "format of IMAGE; what its manifest or name says when not given",
 	  .choice = source_format_name, .line_only = true },
@@ -246,6 +284,9 @@ const struct option_def option_table[] = {
 	{ "no-boot", 0, OPTION_FLAG, NULL, FIELD(no_boot), CREATE, TREE_GROUP, .of = OF_TREE,
 	  .help = "make a data disk that need not boot" },
 
+	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), UPLOAD, IMAGE_GROUP,
+	  .help = "format of IMAGE; what its manifest or name says when not given",
+	  .choice = source_format_name, .line_only = true },
 	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), CREATE, IMAGE_GROUP,
 	  .help = "format of the image, qcow2 when not given", .choice = image_format_name },
 	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), CONVERT, IMAGE_GROUP,
@@ -268,36 +309,104 @@ const struct option_def option_table[] = {
 	  .help = "how many threads read and pack, 1 to 256; one for each CPU when not given",
 	  .min = 1, .max = 256 },
 
-	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), CREATE | LIST, WHERE_GROUP,
-	  .help = "the store: folder:PATH", .check = is_destination, .accepted = "folder:PATH" },
+	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), STORE, WHERE_GROUP,
+	  .help = "the store or service: folder:PATH, glance[:CLOUD], https://HOST/PATH; the "
+		  "standard folder when not given",
+	  .check = is_destination, .describe = describe_destinations },
+	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), VERIFY, WHERE_GROUP,
+	  .help = "IMAGE is an id or name in this store or service", .check = is_destination,
+	  .describe = describe_destinations, .line_only = true },
 	{ "output", 0, OPTION_TEXT, "FILE", FIELD(output), CREATE, WHERE_GROUP,
-	  .help = "write the image to this file instead of a store", .check = is_file_path,
-	  .accepted = A_NEW_FILE },
-	{ "overwrite", 0, OPTION_FLAG, NULL, FIELD(overwrite), MAKE, WHERE_GROUP,
+	  .help = "write the image to this file instead of a store; with a remote --to: keep it "
+		  "there, too",
+	  .check = is_file_path, .accepted = A_NEW_FILE },
+	{ "output", 0, OPTION_TEXT, "FILE", FIELD(output), FETCH, WHERE_GROUP,
+	  .help = "the file to write; NAME with the suffix of its format when not given",
+	  .check = is_file_path, .accepted = A_NEW_FILE, .line_only = true },
+	{ "to-disk", 0, OPTION_TEXT, "DEVICE", FIELD(to_disk), FETCH, WHERE_GROUP,
+	  .help = "unpack the image onto this disk, and replace all that it holds",
+	  .accepted = "the path of a block device or file", .line_only = true },
+	{ "overwrite", 0, OPTION_FLAG, NULL, FIELD(overwrite), MAKE | UPLOAD | FETCH, WHERE_GROUP,
 	  .help = "replace an image or file of that name" },
-	{ "property", 0, OPTION_LIST, "KEY=VALUE", FIELD(properties), CREATE, WHERE_GROUP,
-	  .help = "note this in the image's manifest; may be repeated", .check = is_property,
+	{ "property", 0, OPTION_LIST, "KEY=VALUE", FIELD(properties), PUBLISH, WHERE_GROUP,
+	  .help = "give the image this property; may be repeated", .check = is_property,
 	  .accepted = "KEY=VALUE in UTF-8 with a KEY and without control characters" },
-	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), MAKE, WHERE_GROUP,
+	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), MAKE | UPLOAD, WHERE_GROUP,
 	  .help = "wait so long for another run that works on the same name; at most 604800 (a week)",
 	  .max = 604800 },
+	{ "series", 0, OPTION_TEXT, "SERIES", FIELD(series), PUBLISH | LIST | PRUNE, WHERE_GROUP,
+	  .help = "the image belongs to this series; only images of this series",
+	  .check = is_not_empty, .accepted = "the name of a series" },
+	{ "name", 0, OPTION_TEXT, "NAME", FIELD(name), LIST, WHERE_GROUP,
+	  .help = "only images of this name", .accepted = "a name", .line_only = true },
+	{ "tag", 0, OPTION_LIST, "TAG", FIELD(tags), PUBLISH, WHERE_GROUP, .of = OF_SERVICE,
+	  .help = "give the image this tag; may be repeated", .check = is_not_empty,
+	  .accepted = "a tag" },
+	{ "tag", 0, OPTION_LIST, "TAG", FIELD(tags), LIST, WHERE_GROUP,
+	  .help = "only images with this tag", .check = is_not_empty, .accepted = "a tag",
+	  .line_only = true },
+	{ "keep-last", 0, OPTION_NUMBER, "N", FIELD(keep_last), PRUNE, WHERE_GROUP,
+	  .help = "how many of the newest images of the series stay", .min = 1, .max = 1000000 },
+	{ "source", 's', OPTION_TEXT, "PATH", FIELD(source), PRUNE, WHERE_GROUP,
+	  .help = "only images that were captured from this path on this machine; / when not "
+		  "given",
+	  .accepted = "the path of a directory, file or block device", .line_only = true },
+	{ "all-sources", 0, OPTION_FLAG, NULL, FIELD(all_sources), PRUNE, WHERE_GROUP,
+	  .help = "images of the series from other machines and paths, too" },
 
-	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), MAKE, RUN_GROUP,
+	{ "os-cloud", 0, OPTION_TEXT, "CLOUD", FIELD(os_cloud), STORE | VERIFY, SERVICE_GROUP,
+	  .of = OF_SERVICE,
+	  .help = "the cloud in clouds.yaml; what OS_* in the environment say when not given",
+	  .check = is_not_empty, .accepted = "the name of a cloud" },
+	{ "work-dir", 0, OPTION_TEXT, "DIR", FIELD(work_dir), CREATE | FETCH | VERIFY,
+	  SERVICE_GROUP,
+	  .help = "where an image is kept on its way to or from a service; TMPDIR or /var/tmp "
+		  "when not given",
+	  .check = is_not_empty, .accepted = "the path of a directory" },
+	{ "visibility", 0, OPTION_CHOICE, "WHO", FIELD(visibility), PUBLISH, SERVICE_GROUP,
+	  .of = OF_SERVICE, .help = "who can see the image; the service's default when not given",
+	  .choice = visibility_name },
+	{ "protected", 0, OPTION_FLAG, NULL, FIELD(make_protected), PUBLISH, SERVICE_GROUP,
+	  .of = OF_SERVICE, .help = "let the service refuse to delete the image" },
+	{ "limit-rate", 0, OPTION_SIZE, "BYTES", FIELD(limit_rate), STORE | VERIFY, SERVICE_GROUP,
+	  .of = OF_SERVICE, .help = "send and receive at most so many bytes a second", .min = 1,
+	  .max = UINT64_MAX,
+	  .accepted = "a whole number of bytes above 0, or with K, M, G, T or P behind it" },
+	{ "keep-failed", 0, OPTION_FLAG, NULL, FIELD(keep_failed), PUBLISH, SERVICE_GROUP,
+	  .of = OF_SERVICE, .help = "leave at the service what a failed upload has made there" },
+	{ "upload-method", 0, OPTION_CHOICE, "HOW", FIELD(upload_method), PUBLISH, SERVICE_GROUP,
+	  .of = OF_SERVICE,
+	  .help = "send the image directly or stage it for an import; auto imports where the "
+		  "service refuses the direct way",
+	  .choice = upload_method_name },
+	{ "connect-timeout", 0, OPTION_NUMBER, "SECONDS", FIELD(connect_timeout), STORE | VERIFY,
+	  SERVICE_GROUP, .help = "give up a connection that is not made in this time; default 30",
+	  .min = 1, .max = 3600, .initial = 30 },
+	{ "upload-stall-timeout", 0, OPTION_NUMBER, "SECONDS", FIELD(upload_stall_timeout),
+	  STORE | VERIFY, SERVICE_GROUP,
+	  .help = "give up a transfer or a wait without any progress for so long; default 300",
+	  .min = 1, .max = 86400, .initial = 300 },
+	{ "upload-timeout", 0, OPTION_NUMBER, "SECONDS", FIELD(upload_timeout), STORE | VERIFY,
+	  SERVICE_GROUP,
+	  .help = "give up a transfer that takes longer in all; 0, the default: never",
+	  .max = 31536000 },
+
+	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), MAKE | UPLOAD | PRUNE, RUN_GROUP,
 	  .help = "say what would happen, how big it would get and whether it fits; touch nothing" },
 	{ "ignore-warnings", 'f', OPTION_FLAG, NULL, FIELD(ignore_warnings), CREATE, RUN_GROUP,
 	  .help = "go on where a warning would end the run: more data than "
 		  "CC_SNAPSHOT_MAX_TARBALL_SIZE (MB, 8000) allows, an exclude that hits nothing" },
-	{ "yes", 'y', OPTION_FLAG, NULL, FIELD(yes), CREATE, RUN_GROUP,
+	{ "yes", 'y', OPTION_FLAG, NULL, FIELD(yes), CREATE | FETCH, RUN_GROUP,
 	  .help = "answer yes instead of asking" },
 	{ "no-update", 'u', OPTION_FLAG, NULL, FIELD(no_update), CREATE, RUN_GROUP,
 	  .help = "look for no newer version; this release never does" },
-	{ "report", 0, OPTION_TEXT, "FILE", FIELD(report), MAKE, RUN_GROUP,
+	{ "report", 0, OPTION_TEXT, "FILE", FIELD(report), MAKE | UPLOAD, RUN_GROUP,
 	  .help = "write the JSON report to this file, however the run ends", .check = is_file_path,
 	  .accepted = A_NEW_FILE },
-	{ "progress", 0, OPTION_CHOICE, "STYLE", FIELD(progress), READ, RUN_GROUP,
+	{ "progress", 0, OPTION_CHOICE, "STYLE", FIELD(progress), READ | UPLOAD | FETCH, RUN_GROUP,
 	  .help = "how to show how far it is; auto is a bar when stderr is a terminal",
 	  .choice = progress_name },
-	{ "json", 0, OPTION_FLAG, NULL, FIELD(json), MAKE | LIST, RUN_GROUP,
+	{ "json", 0, OPTION_FLAG, NULL, FIELD(json), MAKE | STORE, RUN_GROUP,
 	  .help = "print the result as JSON" },
 	{ "config", 0, OPTION_TEXT, "FILE", FIELD(config), ALL, RUN_GROUP,
 	  .help = "read this configuration file instead of the usual two",
@@ -320,11 +429,22 @@ const struct option_def option_table[] = {
 
 const struct argument_def argument_table[] = {
 	{ "NAME", CREATE, 0, is_image_name, AN_IMAGES_NAME },
-	{ "IMAGE", VERIFY, 0, NULL, "the path of an image" },
+	{ "IMAGE|ID", VERIFY, 0, NULL, "the path of an image, or its id or name with --to" },
+	{ "IMAGE", UPLOAD, 0, NULL, "the path of an image" },
+	{ "NAME", UPLOAD, 1, is_image_name, AN_IMAGES_NAME },
+	{ "ID|NAME", FETCH, 0, NULL, "the id or name of an image" },
 	{ "IN", CONVERT, 0, NULL, "the path of an image" },
 	{ "OUT", CONVERT, 1, is_file_path, A_NEW_FILE },
 	{ 0 },
 };
+
+const struct argument_def *argument_find(const struct command *command, const char *name)
+{
+	for (const struct argument_def *def = argument_table; def->name; def++)
+		if ((def->command & command->bit) && str_equal(def->name, name))
+			return def;
+	return NULL;
+}
 
 const size_t option_count = sizeof option_table / sizeof *option_table - 1;
 

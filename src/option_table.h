@@ -44,7 +44,8 @@ struct option_def {
 	const char *accepted;
 	void (*describe)(char *text, size_t cap); /* accepted, where a table says it */
 
-	enum { OF_ANY_SOURCE, OF_TREE, OF_DISK } of; /* what kind of source it is about */
+	/* What kind of source or destination it is about. */
+	enum { OF_ANY, OF_TREE, OF_DISK, OF_SERVICE } of;
 	bool line_only;				     /* makes no sense as a configuration key */
 	bool prints; /* something instead of working; implies line_only */
 };
@@ -62,6 +63,10 @@ struct argument_def {
 };
 
 extern const struct argument_def argument_table[]; /* ends with a NULL name */
+
+/* NULL when the command has none of that name. */
+struct command;
+const struct argument_def *argument_find(const struct command *command, const char *name);
 
 /* The option of that name or letter among those of the given commands (bits);
  * NULL when there is none.

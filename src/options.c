@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "compress/codec.h"
 #include "config_file.h"
+#include "dest/dest.h"
 #include "image/image.h"
 #include "option_table.h"
 #include "plan.h"
@@ -320,6 +321,8 @@ static int store_uses(struct parse *p, struct err *err)
 			p->opt->for_tree = p->uses[i].def->name;
 		else if (p->uses[i].def->of == OF_DISK)
 			p->opt->for_disk = p->uses[i].def->name;
+		else if (p->uses[i].def->of == OF_SERVICE)
+			p->opt->for_service = p->uses[i].def->name;
 	}
 	return 0;
 }
@@ -379,7 +382,7 @@ static int formats_from_names(struct parse *p, struct err *err)
 {
 	const struct options *opt = p->opt;
 
-	if (opt->command->args_max < 2 || opt->arg_count < 2)
+	if (opt->arg_count < 2 || !argument_find(opt->command, "OUT"))
 		return 0;
 	if (format_from_name(p, "source-format", "IN", opt->args[0], err) < 0)
 		return -1;
@@ -462,6 +465,34 @@ static int check_packing(struct parse *p, struct err *err)
 	return check_level(p, err);
 }
 
+static bool goes_elsewhere(const struct options *opt)
+{
+	const char *rest;
+	const struct dest_kind *kind = opt->to ? dest_kind_find(opt->to, &rest) : NULL;
+
+	return kind && kind->is_remote;
+}
+
+/* What is sent elsewhere may stay in a file, too, when both were asked for in one
+ * breath; a file on the command line instead of what the configuration says is all
+ * that is wanted.
+ */
+static int check_output(struct parse *p, struct err *err)
+{
+	const struct options *opt = p->opt;
+
+	if (def_of(p, "to-disk")) /* fetch: --to is where from */
+		return opt->to_disk && opt->output
+			       ? settle(p, "output", "to-disk",
+					"does not go with --to-disk; give one of them", err)
+			       : 0;
+	if (!opt->to || !opt->output)
+		return 0;
+	if (goes_elsewhere(opt) && rank_of(p, "to") == rank_of(p, "output"))
+		return 0;
+	return settle(p, "output", "to", "does not go with --to; give one of them", err);
+}
+
 static int check_pairs(struct parse *p, struct err *err)
 {
 	struct options *opt = p->opt;
@@ -469,10 +500,9 @@ static int check_pairs(struct parse *p, struct err *err)
 	if (opt->quiet && opt->verbose &&
 	    settle(p, "quiet", "verbose", "does not go with --verbose; give one of them", err) < 0)
 		return -1;
-	if (opt->to && opt->output &&
-	    settle(p, "output", "to", "does not go with --to; give one of them", err) < 0)
+	if (check_output(p, err) < 0)
 		return -1;
-	if (opt->properties && opt->output &&
+	if (opt->properties && opt->output && !opt->to &&
 	    settle(p, "property", "output",
 		   "does not go with --output, which writes no manifest to hold it", err) < 0)
 		return -1;

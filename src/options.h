@@ -41,10 +41,10 @@ struct options {
 	char *reset;	     /* NULL: the source's default */
 	bool ignore_warnings, yes, no_update;
 
-	/* An option of the command line that is only for the one kind of source,
-	 * NULL for none.  What stands in a file is for the runs that it fits.
+	/* An option of the command line that is only for the one kind of source, or
+	 * for images that go elsewhere; NULL for none.  What stands in a file is for the runs that it fits.
 	 */
-	const char *for_tree, *for_disk;
+	const char *for_tree, *for_disk, *for_service;
 
 	/* image */
 	char *format, *compression;
@@ -58,6 +58,20 @@ struct options {
 	bool overwrite;
 	char **properties;  /* KEY=VALUE, ends with NULL; NULL for none */
 	uint64_t lock_wait; /* seconds */
+	char *series;
+
+	/* where to, when that is a service or server */
+	char *os_cloud, *work_dir, *visibility, *upload_method;
+	char **tags; /* of the image to be; of those to list */
+	bool make_protected, keep_failed;
+	uint64_t limit_rate; /* bytes a second; 0: none */
+	uint64_t connect_timeout, upload_stall_timeout, upload_timeout; /* seconds */
+
+	/* list, prune, fetch */
+	char *name;	    /* list: only of this name */
+	uint64_t keep_last; /* 0: unset */
+	bool all_sources;
+	char *to_disk;
 
 	/* verify */
 	char *against, *manifest;

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "dest/manifest.h"
 #include "dest/outfile.h"
+#include "dest/uploads.h"
 #include "plan.h"
 #include "walk/walk.h"
 
@@ -98,29 +99,51 @@ static int add_directory(struct list *list, const char *path, struct err *err)
 	return 0;
 }
 
-static int add_destination(struct list *list, const char *destination, struct err *err)
+/* path: of the image to be; NULL when it goes elsewhere. */
+static int add_image(struct list *list, const char *path, struct err *err)
+{
+	const char *last;
+	autofree char *dir = path ? io_directory(path, &last) : NULL;
+
+	if (path && !dir)
+		return err_nomem(err);
+	if (add_path(list, path, "the image to be replaced", err) < 0)
+		return -1;
+	return dir ? add_directory(list, dir, err) : 0;
+}
+
+static int add_store(struct list *list, struct err *err)
 {
 	autofree char *store = dest_default();
-	autofree char *dir = NULL;
-	const char *last;
 
-	dir = io_directory(destination, &last);
-	if (!dir)
-		return err_nomem(err);
-	if (add_path(list, destination, "the image to be replaced", err) < 0 ||
-	    add_directory(list, dir, err) < 0)
-		return -1;
 	return store && str_starts(store, "folder:")
 		       ? add_directory(list, store + strlen("folder:"), err)
 		       : 0;
+}
+
+/* Of unfinished uploads, this run's own among them. */
+static int add_upload_notes(struct list *list, struct err *err)
+{
+	autofree char *path = uploads_default_folder();
+	autodir DIR *dir = path ? opendir(path) : NULL;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (add_named(list, dirfd(dir), entry->d_name, "a note of an upload", err) < 0)
+			return -1;
+	return 0;
 }
 
 int own_list(const struct plan *plan, const char *destination, struct walk_own **own, size_t *count,
 	     struct err *err)
 {
 	struct list list = { 0 };
-	int done = add_destination(&list, destination, err);
+	int done = add_image(&list, destination, err);
 
+	if (done == 0)
+		done = add_store(&list, err);
+	if (done == 0)
+		done = add_upload_notes(&list, err);
 	if (done == 0)
 		done = add_path(&list, plan->report, "the report", err);
 	if (done == 0)

@@ -12,7 +12,7 @@ struct err;
 struct plan;
 struct walk_own;
 
-/* destination: path of the image to be.  malloc. */
+/* destination: path of the image to be, NULL when it goes elsewhere.  malloc. */
 int own_list(const struct plan *plan, const char *destination, struct walk_own **list,
 	     size_t *count, struct err *err);
 

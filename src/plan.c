@@ -93,28 +93,76 @@ static int plan_image(struct plan *plan, const struct options *opt, const char *
 	return 0;
 }
 
+static bool is_remote(const char *where)
+{
+	const char *rest;
+	const struct dest_kind *kind = dest_kind_find(where, &rest);
+
+	return kind && kind->is_remote;
+}
+
+static int set_store(const struct options *opt, struct dest_config *cfg, const char *where,
+		     struct err *err)
+{
+	if (opt->for_service && !is_remote(where))
+		return err_set(err, ERR_USAGE,
+			       "--%s is for an image service or server, and %s is none",
+			       opt->for_service, where);
+	*cfg = (struct dest_config){
+		.where = where,
+		.overwrite = opt->overwrite,
+		.lock_wait_seconds = (unsigned)opt->lock_wait,
+		.work_dir = opt->work_dir,
+		.cloud = opt->os_cloud,
+		.tags = opt->tags,
+		.visibility = opt->visibility,
+		.make_protected = opt->make_protected,
+		.keep_failed = opt->keep_failed,
+		.upload_method = opt->upload_method ? opt->upload_method : "auto",
+		.limit_rate = opt->limit_rate,
+		.connect_seconds = (unsigned)opt->connect_timeout,
+		.stall_seconds = (unsigned)opt->upload_stall_timeout,
+		.total_seconds = (unsigned)opt->upload_timeout,
+	};
+	return 0;
+}
+
+/* file: of --output, where the image is to be there only; else NULL. */
+static int find_where(const struct options *opt, const char *file, char **where, struct err *err)
+{
+	*where = file ? str_format("file:%s", file) : opt->to ? strdup(opt->to) : dest_default();
+	if (*where)
+		return 0;
+	if (file || opt->to)
+		return err_nomem(err);
+	return err_set(err, ERR_USAGE, "no home directory; say where the store is with --to");
+}
+
+int plan_store(const struct options *opt, struct dest_config *cfg, char **where, struct err *err)
+{
+	if (find_where(opt, NULL, where, err) < 0)
+		return -1;
+	return set_store(opt, cfg, *where, err);
+}
+
+/* file: --output, or NULL.  With a remote destination the image stays there, too. */
 static int plan_dest(struct plan *plan, const struct options *opt, const char *file,
 		     struct err *err)
 {
-	if (file)
-		plan->where = str_format("file:%s", file);
-	else if (opt->to)
-		plan->where = strdup(opt->to);
-	else
-		plan->where = dest_default();
-	if (!plan->where && (file || opt->to))
+	bool is_alone = file && !opt->to;
+
+	if (find_where(opt, is_alone ? file : NULL, &plan->where, err) < 0 ||
+	    set_store(opt, &plan->dest, plan->where, err) < 0)
+		return -1;
+	plan->where_shown = dest_for_messages(plan->where);
+	if (!plan->where_shown)
 		return err_nomem(err);
-	if (!plan->where)
-		return err_set(err, ERR_USAGE,
-			       "no home directory; say where to with --to or --output");
-	plan->dest = (struct dest_config){
-		.where = plan->where,
-		.image_name = plan->name,
-		.suffix = plan->format->suffix,
-		.overwrite = opt->overwrite,
-		.lock_wait_seconds = (unsigned)opt->lock_wait,
-	};
+	plan->dest.image_name = plan->name;
+	plan->dest.suffix = plan->format->suffix;
+	plan->dest.format = plan->format->name;
+	plan->dest.keep_path = is_alone ? NULL : file;
 	plan->properties = opt->properties;
+	plan->series = opt->series;
 	plan->report = opt->report;
 	return 0;
 }
@@ -296,4 +344,5 @@ void plan_free(struct plan *plan)
 {
 	free(plan->name);
 	free(plan->where);
+	free(plan->where_shown);
 }

@@ -36,9 +36,11 @@ struct plan {
 	size_t cluster_size;
 	unsigned threads;
 
-	char *where; /* owned; dest.where points to it */
+	char *where;	   /* owned; dest.where points to it */
+	char *where_shown; /* owned */
 	struct dest_config dest;
-	char **properties;  /* borrowed, as the next */
+	char **properties;  /* the user's; borrowed, as the next two */
+	const char *series; /* NULL: none */
 	const char *report; /* where it goes, NULL: beside the image */
 	bool dry_run;
 };
@@ -51,6 +53,11 @@ void plan_free(struct plan *plan);
  * Names only: content is never looked at.
  */
 const char *plan_format_of_name(const char *path);
+
+/* What the options say of a store: where it is (*where, malloc; cfg->where points to it)
+ * and how to get there; nothing of an image to be.
+ */
+int plan_store(const struct options *opt, struct dest_config *cfg, char **where, struct err *err);
 
 /* How its source is read and packed. */
 struct pipeline_config plan_pipeline(const struct plan *plan);

@@ -14,6 +14,8 @@
 #include "pipeline/pipeline.h"
 #include "plan.h"
 #include "preflight.h"
+#include "properties.h"
+#include "publish.h"
 #include "report/progress.h"
 #include "report/report.h"
 #include "source/extent.h"
@@ -39,7 +41,7 @@ struct snapshot {
 	int fd; /* of the image to be; the destination's */
 	struct account account;
 	struct digests digests;
-	char *image_id;
+	char **properties;
 	struct walk_own *own; /* of a tree */
 };
 
@@ -80,7 +82,7 @@ static int open_tree(struct snapshot *s, struct err *err)
 {
 	struct tree_config cfg = s->plan->tree;
 
-	if (own_list(s->plan, s->dest->name, &s->own, &cfg.own_count, err) < 0)
+	if (own_list(s->plan, s->dest->path, &s->own, &cfg.own_count, err) < 0)
 		return -1;
 	cfg.own = s->own;
 	cfg.account = &s->account;
@@ -110,11 +112,13 @@ static int open_both(struct snapshot *s, struct err *err)
 	s->dest = dest_open(&s->plan->dest, err);
 	if (!s->dest)
 		return -1;
+	s->dest->progress = progress_update;
+	s->dest->progress_ctx = s->progress;
 	/* before a tree is walked that may hold what a killed run left */
 	if (!s->plan->dry_run)
 		s->dest->ops->tidy(s->dest);
-	if (s->plan->report && io_is_same_place(s->dest->name, s->plan->report))
-		return err_set(err, ERR_USAGE, "--report: %s is to be the image", s->dest->name);
+	if (s->plan->report && s->dest->path && io_is_same_place(s->dest->path, s->plan->report))
+		return err_set(err, ERR_USAGE, "--report: %s is to be the image", s->dest->path);
 	if (open_source(s, err) < 0)
 		return -1;
 	if (s->plan->report && stat(s->plan->report, &st) == 0 && io_is_protected(&st))
@@ -122,7 +126,10 @@ static int open_both(struct snapshot *s, struct err *err)
 	r->source.size_bytes = s->source->size - s->source->padding;
 	r->source.padding_bytes = s->source->padding;
 	r->source.logical_sector_size = s->source->sector_size;
-	return 0;
+	s->properties =
+		properties_of(s->plan, s->plan->is_tree ? tree_facts(s->source) : NULL, err);
+	s->dest->properties = s->properties;
+	return s->properties ? 0 : -1;
 }
 
 static int check_limits(struct snapshot *s, struct err *err)
@@ -251,54 +258,29 @@ static int publish(struct snapshot *s, struct err *err)
 		.size = r->image.size_bytes,
 		.virtual_size = s->source->size,
 		.digests = s->digests,
-		.properties = plan->properties,
+		.properties = s->properties,
 	};
 	int done = -1;
 
 	progress_phase(s->progress, report_phase_names[PHASE_PUBLISH], r->image.size_bytes);
 	if (info.name && info.format && info.compression && info.created_at)
-		done = s->dest->ops->publish(s->dest, &info, err);
+		done = publish_image(s->dest, &info, r, err);
 	else
 		err_nomem(err);
-	if (done == 0) {
-		r->image.path = s->dest->name;
-		r->upload.image_id = s->image_id = steal(&info.id);
-		r->upload.attempts = 1;
-	}
-	info.properties = NULL; /* the plan's */
+	info.properties = NULL; /* ours */
 	image_info_free(&info);
 	return done;
 }
 
-/* The file of that name is the one that was hashed. */
-static int prove_arrival(struct snapshot *s, struct err *err)
-{
-	struct stat ours, theirs;
-
-	if (fstat(s->fd, &ours) < 0 || stat(s->dest->name, &theirs) < 0)
-		return err_errno(err, ERR_FAILED, "cannot look at %s", s->dest->name);
-	if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino ||
-	    (uint64_t)theirs.st_size != s->report->image.size_bytes)
-		return err_set(err, ERR_FAILED, "%s was replaced while it was published",
-			       s->dest->name);
-	s->report->upload.verified = true;
-	return 0;
-}
-
-/* A step with its time and, when it fails, its name in the report. */
 static int step(struct snapshot *s, enum report_phase phase,
 		int (*run)(struct snapshot *s, struct err *err), struct err *err)
 {
 	uint64_t start = clock_ns();
-	int r = interrupt_check(err);
+	int done = interrupt_check(err);
 
-	if (r == 0)
-		r = run(s, err);
-	s->report->phase_seconds[phase] =
-		MAX(s->report->phase_seconds[phase], 0) + clock_seconds_since(start);
-	if (r < 0)
-		s->report->error_phase = report_phase_names[phase];
-	return r;
+	if (done == 0)
+		done = run(s, err);
+	return report_phase_done(s->report, phase, start, done);
 }
 
 static int reserve(struct snapshot *s, struct err *err)
@@ -319,10 +301,10 @@ int snapshot_run(struct snapshot *s, struct err *err)
 	    step(s, PHASE_HASH, hash, err) < 0)
 		return -1;
 	r->creation_seconds = r->phase_seconds[PHASE_CAPTURE] + r->phase_seconds[PHASE_HASH];
+	r->image.is_whole = true;
 	if (s->plan->is_tree) /* whose reading begins with the walk */
 		r->creation_seconds += r->phase_seconds[PHASE_PLAN];
-	if (step(s, PHASE_PUBLISH, publish, err) < 0 ||
-	    step(s, PHASE_PUBLISH, prove_arrival, err) < 0)
+	if (step(s, PHASE_PUBLISH, publish, err) < 0)
 		return -1;
 	r->upload_seconds = r->phase_seconds[PHASE_PUBLISH];
 	return 0;
@@ -364,7 +346,7 @@ struct snapshot *snapshot_new(const struct plan *plan, struct report *report,
 	report->image.compression = plan->compression;
 	report->image.level = plan->codec ? plan->level : -1;
 	report->image.cluster_size = plan->cluster_size;
-	report->upload.destination = plan->where;
+	report->upload.destination = plan->where_shown;
 	return s;
 }
 
@@ -374,7 +356,7 @@ void snapshot_free(struct snapshot *s)
 		return;
 	source_close(s->source);
 	dest_close(s->dest);
-	free(s->image_id);
+	properties_free(s->properties);
 	free(s->own);
 	account_free(&s->account);
 	free(s);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/err.h"
 
+#include "base/secret.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@ int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
 	err->kind = kind;
 	err->sys_errno = 0;
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	secret_format(err->text, sizeof err->text, fmt, ap);
 	va_end(ap);
 	return -1;
 }
@@ -27,7 +29,7 @@ int err_errno(struct err *err, enum err_kind kind, const char *fmt, ...)
 	err->kind = kind;
 	err->sys_errno = saved;
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	secret_format(err->text, sizeof err->text, fmt, ap);
 	va_end(ap);
 	len = strlen(err->text);
 	snprintf(err->text + len, sizeof err->text - len, ": %s", strerror(saved));
@@ -47,7 +49,7 @@ int err_context(struct err *err, const char *fmt, ...)
 
 	memcpy(rest, err->text, sizeof rest);
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof err->text, fmt, ap);
+	secret_format(err->text, sizeof err->text, fmt, ap);
 	va_end(ap);
 	len = strlen(err->text);
 	snprintf(err->text + len, sizeof err->text - len, ": %s", rest);

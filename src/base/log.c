@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
+#include "base/secret.h"
 #include "base/str.h"
 
 #include <pthread.h>
@@ -83,7 +84,7 @@ static void emit(enum log_level level, const char *fmt, va_list ap)
 
 	if (level > max_level && level != LOG_WARNING)
 		return;
-	vsnprintf(text, sizeof text, fmt, ap);
+	secret_format(text, sizeof text, fmt, ap);
 	pthread_mutex_lock(&lock);
 	if (level == LOG_WARNING && sink_fn)
 		sink_fn(sink_ctx, text);

@@ -90,6 +90,13 @@ size_t str_utf8_len(const char *s)
 	return n;
 }
 
+bool str_is_control(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	return u[0] < 0x20 || u[0] == 0x7f || (u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0);
+}
+
 char *str_to_utf8(const char *s)
 {
 	char *out = malloc(strlen(s) * 4 + 1), *at = out;

@@ -23,6 +23,9 @@ int str_octal_byte(const char *s);
  */
 size_t str_utf8_len(const char *s);
 
+/* Is the character at s a control character (C0, DEL, C1)? */
+bool str_is_control(const char *s);
+
 /* A new string (malloc) that is valid UTF-8: each byte of s that is not part
  * of a well-formed sequence stands as the four characters \xNN, and so does a
  * backslash in front of an x and two hexadecimal digits (as \x5c); all else as it is.  This is the

@@ -12,5 +12,8 @@ int command_create(const struct options *opt, struct err *err);
 int command_convert(const struct options *opt, struct err *err);
 int command_verify(const struct options *opt, struct err *err);
 int command_list(const struct options *opt, struct err *err);
+int command_upload(const struct options *opt, struct err *err);
+int command_fetch(const struct options *opt, struct err *err);
+int command_prune(const struct options *opt, struct err *err);
 
 #endif

@@ -171,35 +171,91 @@ static void print_plan(const struct plan *plan, const struct report *r, const st
 	printf("Nothing was written (dry run).\n");
 }
 
-static void print_result(const struct report *r)
+static bool is_elsewhere(const struct report *r, const char *destination)
+{
+	return !r->image.path || !str_equal(r->image.path, destination);
+}
+
+/* Of the image, wherever it is now. */
+static void print_arrival(const struct report *r, const char *destination)
 {
 	char shown[4096];
 
-	printf("%s\n", log_printable(shown, sizeof shown, r->image.path));
+	printf("%s\n", log_printable(shown, sizeof shown, destination));
+	if (!is_elsewhere(r, destination))
+		return;
+	if (r->upload.image_id)
+		printf("  id %s\n", log_printable(shown, sizeof shown, r->upload.image_id));
+	if (r->image.path)
+		printf("  kept in %s\n", log_printable(shown, sizeof shown, r->image.path));
+}
+
+/* What a rename cannot have changed needs no word. */
+static void print_times(const struct report *r, const char *destination)
+{
+	if (r->creation_seconds >= 0)
+		printf("created in %.1f s, ", r->creation_seconds);
+	printf("published in %.1f s", r->upload_seconds);
+	if (!r->upload.verified_by)
+		printf(", unverified");
+	else if (is_elsewhere(r, destination))
+		printf(", verified by %s", r->upload.verified_by);
+	printf("\n");
+}
+
+static void print_result(const struct report *r, const char *destination)
+{
+	print_arrival(r, destination);
 	printf("  %s %s", size_format(r->image.size_bytes).text, r->image.format);
 	if (r->image.level >= 0)
 		printf(" (%s level %d)", r->image.compression, r->image.level);
 	printf(" of %s, %s of it data\n", size_format(r->capture.virtual_size_bytes).text,
 	       size_format(r->capture.data_bytes).text);
-	printf("  created in %.1f s, published in %.1f s\n", r->creation_seconds,
-	       r->upload_seconds);
+	printf("  ");
+	print_times(r, destination);
 	printf("  sha256 %s\n", r->image.digests.sha256);
 	print_readers("  read by ", r);
+}
+
+/* What a run says depends on how it is to speak: all of it, JSON, or nothing. */
+static bool is_told_otherwise(const struct options *opt, const struct report *r)
+{
+	if (opt->json)
+		print_json(opt, r);
+	return opt->json || opt->quiet || (opt->progress && str_equal(opt->progress, "json"));
 }
 
 /* A dry run says what was found out even when it does not fit. */
 void outcome_print(const struct options *opt, const struct plan *plan, const struct report *r,
 		   const struct snapshot *s)
 {
-	if (opt->json)
-		print_json(opt, r);
-	else if (opt->quiet || (opt->progress && str_equal(opt->progress, "json")))
+	if (is_told_otherwise(opt, r))
 		return;
-	else if (plan->dry_run && r->estimate.ran)
+	if (plan->dry_run && r->estimate.ran)
 		print_plan(plan, r, s);
 	else if (r->status == REPORT_OK || r->status == REPORT_WARNINGS) {
-		print_result(r);
+		print_result(r, snapshot_destination(s));
 		if (r->tree.account)
 			print_account(r->tree.account);
+	}
+}
+
+void outcome_print_upload(const struct options *opt, const struct report *r, const char *destination)
+{
+	char shown[4096];
+
+	if (is_told_otherwise(opt, r))
+		return;
+	if (r->status == REPORT_DRY_RUN) {
+		printf("source       %s (%s, %s)\n",
+		       log_printable(shown, sizeof shown, r->source.path), r->image.format,
+		       size_format(r->image.size_bytes).text);
+		printf("image        %s\n", log_printable(shown, sizeof shown, destination));
+		printf("Nothing was sent (dry run).\n");
+	} else if (r->upload.arrived) {
+		print_arrival(r, destination);
+		printf("  %s %s, ", size_format(r->image.size_bytes).text, r->image.format);
+		print_times(r, destination);
+		printf("  sha256 %s\n", r->image.digests.sha256);
 	}
 }

@@ -8,7 +8,12 @@ struct plan;
 struct report;
 struct snapshot;
 
+/* Of create and convert. */
 void outcome_print(const struct options *opt, const struct plan *plan, const struct report *r,
 		   const struct snapshot *s);
+
+/* destination: its name. */
+void outcome_print_upload(const struct options *opt, const struct report *r,
+			  const char *destination);
 
 #endif

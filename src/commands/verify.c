@@ -2,225 +2,34 @@
 #include "commands/commands.h"
 
 #include "base/err.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/patience.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "dest/manifest.h"
-#include "image/image.h"
+#include "commands/compare.h"
+#include "commands/local_image.h"
+#include "commands/stored.h"
 #include "options.h"
 #include "pipeline/pipeline.h"
 #include "plan.h"
 #include "report/progress.h"
-#include "source/extent.h"
 #include "source/source.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define COMPARE_SIZE (64 * KIB)
-
-/* Two disks of one size as one: their bytes' exclusive or, which is zero where
- * they are equal.  The pipeline reads it with all its threads, as it reads any
- * source, and skips the zeros; the first cluster that is left holds the first
- * difference.
- */
-struct difference {
-	struct source base;
-	struct source *image, *disk;
+/* What was found to be right. */
+struct verdict {
+	char *stored;	   /* the image at a store, for people; NULL: a file of ours */
+	const char *proof; /* by what its bytes are those that are stored */
+	bool manifest;	   /* they are what a manifest says */
+	bool noted;	   /* they are what ccsnap noted when it made the image */
+	uint64_t size;	   /* of the disk in it */
 };
 
-static int difference_read_at(struct source *src, void *buf, size_t len, uint64_t offset,
-			      struct err *err)
-{
-	struct difference *d = (struct difference *)src;
-	uint8_t *ours = buf, theirs[COMPARE_SIZE];
-
-	if (source_read_at(d->image, buf, len, offset, err) < 0)
-		return -1;
-	for (size_t at = 0; at < len; at += sizeof theirs) {
-		size_t n = MIN(sizeof theirs, len - at);
-
-		if (source_read_at(d->disk, theirs, n, offset + at, err) < 0)
-			return -1;
-		for (size_t i = 0; i < n; i++)
-			ours[at + i] ^= theirs[i];
-	}
-	return 0;
-}
-
-/* Zero where both are. */
-static int merge(const struct extent_list *a, const struct extent_list *b, uint64_t offset,
-		 uint64_t end, struct extent_list *out, struct err *err)
-{
-	size_t i = 0, j = 0;
-
-	while (offset < end) {
-		uint64_t a_end = a->at[i].offset + a->at[i].length;
-		uint64_t b_end = b->at[j].offset + b->at[j].length;
-		uint64_t next = MIN(MIN(a_end, b_end), end);
-
-		if (extent_list_add(out, offset, next - offset, a->at[i].zero && b->at[j].zero,
-				    err) < 0)
-			return -1;
-		i += next == a_end;
-		j += next == b_end;
-		offset = next;
-	}
-	return 0;
-}
-
-static int difference_extents(struct source *src, uint64_t offset, uint64_t length,
-			      struct extent_list *out, struct err *err)
-{
-	struct difference *d = (struct difference *)src;
-	struct extent_list ours = { 0 }, theirs = { 0 };
-	int r = -1;
-
-	if (source_extents(d->image, offset, length, &ours, err) == 0 &&
-	    source_extents(d->disk, offset, length, &theirs, err) == 0)
-		r = merge(&ours, &theirs, offset, offset + length, out, err);
-	extent_list_free(&ours);
-	extent_list_free(&theirs);
-	return r;
-}
-
-static void difference_abort(struct source *src)
-{
-	struct difference *d = (struct difference *)src;
-
-	source_abort(d->image);
-	source_abort(d->disk);
-}
-
-static const struct source_ops difference_ops = {
-	.name = "difference",
-	.extents = difference_extents,
-	.read_at = difference_read_at,
-	.abort = difference_abort,
-};
-
-/* The pipeline's target: nothing may arrive but zeros; without a disk to
- * compare with, anything may, as long as it could be read.
- */
-struct verdict_image {
-	struct image base;
-	const char *image, *disk; /* names; disk NULL: only read */
-};
-
-static int verdict_put(struct image *img, const struct chunk *chunk, struct err *err)
-{
-	const struct verdict_image *v = (const struct verdict_image *)img;
-
-	for (size_t i = 0; v->disk && i < chunk->cluster_count; i++) {
-		const uint8_t *bytes = chunk->data + chunk->clusters[i].at;
-		size_t first = 0;
-
-		if (chunk->clusters[i].form == CLUSTER_ZERO)
-			continue;
-		while (!bytes[first])
-			first++;
-		return err_set(err, ERR_FAILED, "%s differs from %s at offset %llu", v->image,
-			       v->disk,
-			       (unsigned long long)(chunk->offset + i * img->cluster_size + first));
-	}
-	return 0;
-}
-
-static const struct image_ops verdict_ops = { .put = verdict_put };
-
-/* Beside an image of a folder store: NAME.qcow2 has NAME.manifest.json. */
-static char *manifest_path(const char *image)
-{
-	const char *slash = strrchr(image, '/'), *dot = strrchr(slash ? slash : image, '.');
-	int stem = dot ? (int)(dot - image) : (int)strlen(image);
-
-	return str_format("%.*s.manifest.json", stem, image);
-}
-
-/* The image's file and its manifest, for a thread that may hang in reading
- * either; lost with it then (base/patience.h).
- */
-struct claim {
-	char *image, *manifest; /* paths */
-	int must_exist;		/* the manifest was named */
-	int found;
-	struct image_info info; /* what the manifest says */
-	struct progress *progress;
-};
-
-static void claim_free(struct claim *c)
-{
-	if (!c)
-		return;
-	image_info_free(&c->info);
-	free(c->image);
-	free(c->manifest);
-	free(c);
-}
-
-static struct claim *claim_new(const struct options *opt, struct progress *progress,
-			       struct err *err)
-{
-	struct claim *c = calloc(1, sizeof *c);
-
-	if (c) {
-		c->image = strdup(opt->args[0]);
-		c->manifest = opt->manifest ? strdup(opt->manifest) : manifest_path(opt->args[0]);
-		c->must_exist = opt->manifest != NULL;
-		c->progress = progress;
-	}
-	if (c && c->image && c->manifest)
-		return c;
-	claim_free(c);
-	err_nomem(err);
-	return NULL;
-}
-
-static int load_manifest(void *ctx, struct err *err)
-{
-	struct claim *c = ctx;
-	autofree char *text = NULL;
-	size_t len;
-
-	if (!c->must_exist && faccessat(AT_FDCWD, c->manifest, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
-	    errno == ENOENT)
-		return 0;
-	text = io_read_file(AT_FDCWD, c->manifest, MANIFEST_MAX, &len, err);
-	if (!text || manifest_from_json(text, len, c->manifest, &c->info, err) < 0)
-		return -1;
-	c->found = 1;
-	return 0;
-}
-
-static int check_manifest(void *ctx, struct err *err)
-{
-	struct claim *c = ctx;
-	autoclose int fd = open(c->image, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	uint64_t size = c->info.size, start, end;
-	struct digests digests;
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_errno(err, ERR_REFUSED, "cannot open %s", c->image);
-	if ((uint64_t)st.st_size != size)
-		return err_set(err, ERR_FAILED, "%s is %llu bytes long, its manifest says %llu",
-			       c->image, (unsigned long long)st.st_size, (unsigned long long)size);
-	progress_phase(c->progress, "hash", size);
-	if (hash_file(fd, c->image, size, &digests, progress_update, c->progress, err) < 0)
-		return -1;
-	if (digests_equal(&digests, &c->info.digests))
-		return 0;
-	digests_difference(&digests, &c->info.digests, size, &start, &end);
-	return err_set(err, ERR_FAILED,
-		       "%s is not what its manifest says: it begins to differ at offset %llu or up "
-		       "to %llu bytes behind",
-		       c->image, (unsigned long long)start, (unsigned long long)(end - start));
-}
+/* --- the disk in the image --- */
 
 /* Held against writers, as for a capture: what changes meanwhile proves nothing. */
 static struct source *open_disk(const struct options *opt, const char *path, const char *format,
@@ -238,8 +47,19 @@ static struct source *open_disk(const struct options *opt, const char *path, con
 	return source_open(&cfg, err);
 }
 
+/* What a store or manifest says of the disk; 0: nothing.  Of an odd file a service
+ * tells the exact size.
+ */
+static int check_promise(const struct source *image, uint64_t told, struct err *err)
+{
+	if (told == 0 || told == image->size || told == image->size - image->padding)
+		return 0;
+	return err_set(err, ERR_FAILED, "%s holds a disk of %llu bytes, it should have %llu",
+		       image->name, (unsigned long long)image->size, (unsigned long long)told);
+}
+
 /* An image of a disk of odd size is larger by its padding. */
-static int compare_sizes(const struct source *image, const struct source *disk, struct err *err)
+static int check_sizes(const struct source *image, const struct source *disk, struct err *err)
 {
 	uint64_t ours = image->size - image->padding, theirs = disk->size - disk->padding;
 
@@ -249,7 +69,7 @@ static int compare_sizes(const struct source *image, const struct source *disk, 
 		       (unsigned long long)ours, disk->name, (unsigned long long)theirs);
 }
 
-static int read_all(const struct options *opt, struct source *src, struct verdict_image *target,
+static int read_all(const struct options *opt, struct source *image, struct source *disk,
 		    struct progress *progress, struct err *err)
 {
 	const struct pipeline_config cfg = {
@@ -258,104 +78,146 @@ static int read_all(const struct options *opt, struct source *src, struct verdic
 		.progress = progress_update,
 		.progress_ctx = progress,
 	};
-	struct pipeline_stats stats;
 
-	progress_phase(progress, "verify", src->size);
-	return pipeline_run(&cfg, src, &target->base, &stats, err);
-}
-
-static int compare(const struct options *opt, struct source *image, struct source *disk,
-		   struct progress *progress, struct err *err)
-{
-	struct verdict_image target = {
-		.base = { .ops = &verdict_ops, .size = image->size, .cluster_size = 64 * KIB },
-		.image = image->name,
-		.disk = disk ? disk->name : NULL
-	};
-	struct difference *d;
-	int r;
-
-	if (!disk)
-		return read_all(opt, image, &target, progress, err);
-	if (compare_sizes(image, disk, err) < 0)
+	progress_phase(progress, "verify", image->size);
+	if (compare_disks(&cfg, image, disk, err) < 0 || source_check(image, err) < 0)
 		return -1;
-	d = calloc(1, sizeof *d);
-	if (!d)
-		return err_nomem(err);
-	d->base =
-		(struct source){ .ops = &difference_ops, .name = image->name, .size = image->size };
-	d->image = image;
-	d->disk = disk;
-	r = read_all(opt, &d->base, &target, progress, err);
-	image->stuck = disk->stuck = d->base.stuck;
-	if (!d->base.stuck) /* else a thread that is left behind keeps it */
-		free(d);
-	return r;
+	return disk ? source_check(disk, err) : 0;
 }
 
-static const char *image_format_name(const struct options *opt, const struct image_info *info,
-				     struct err *err)
+static int read_against(const struct options *opt, struct source *image, struct progress *progress,
+			struct err *err)
 {
-	const char *format = opt->format ? opt->format : info->format;
+	const char *format = opt->source_format ? opt->source_format : "raw";
+	autosource struct source *disk = open_disk(opt, opt->against, format, err);
 
-	if (format && !source_format_find(format)) {
-		err_set(err, ERR_FAILED,
-			"the manifest of %s names a format that is not known here: %s",
-			opt->args[0], format);
-		return NULL;
-	}
-	if (!format)
-		format = plan_format_of_name(opt->args[0]);
-	if (!format)
-		err_set(err, ERR_USAGE,
-			"the name %s does not tell its format; say it with --format", opt->args[0]);
-	return format;
+	if (!disk || check_sizes(image, disk, err) < 0)
+		return -1;
+	return read_all(opt, image, disk, progress, err);
 }
 
-/* What was found to be right. */
-struct verdict {
-	uint64_t size;
-	bool manifest;
+static int verify_disk(const struct options *opt, struct source *image, uint64_t told,
+		       struct progress *progress, struct verdict *verdict, struct err *err)
+{
+	verdict->size = image->size;
+	if (check_promise(image, told, err) < 0)
+		return -1;
+	return opt->against ? read_against(opt, image, progress, err)
+			    : read_all(opt, image, NULL, progress, err);
+}
+
+/* --- an image in a file --- */
+
+/* The file and its manifest, for a thread that may hang in reading either; lost with it
+ * then (base/patience.h).
+ */
+struct claim {
+	char *path, *manifest; /* manifest NULL: the one beside it, if there is one */
+	const char *format;    /* asked for; NULL */
+	struct local_image image;
+	struct progress *progress;
 };
+
+static void claim_free(struct claim *c)
+{
+	if (!c)
+		return;
+	local_image_free(&c->image);
+	free(c->path);
+	free(c->manifest);
+	free(c);
+}
+
+static struct claim *claim_new(const struct options *opt, struct progress *progress,
+			       struct err *err)
+{
+	struct claim *c = calloc(1, sizeof *c);
+
+	if (c) {
+		c->path = strdup(opt->args[0]);
+		c->manifest = opt->manifest ? strdup(opt->manifest) : NULL;
+		c->format = opt->format;
+		c->progress = progress;
+	}
+	if (c && c->path && (c->manifest || !opt->manifest))
+		return c;
+	claim_free(c);
+	err_nomem(err);
+	return NULL;
+}
+
+static int load_claim(void *ctx, struct err *err)
+{
+	struct claim *c = ctx;
+
+	return local_image_load(&c->image, c->path, c->manifest, c->format, err);
+}
+
+/* name: of what has those digests. */
+static int check_digests(const char *name, const struct digests *found,
+			 const struct image_info *claimed, struct err *err)
+{
+	uint64_t start, end;
+
+	if (digests_equal(found, &claimed->digests))
+		return 0;
+	digests_difference(found, &claimed->digests, claimed->size, &start, &end);
+	return err_set(err, ERR_FAILED,
+		       "%s is not what its manifest says: it begins to differ at offset %llu or up "
+		       "to %llu bytes behind",
+		       name, (unsigned long long)start, (unsigned long long)(end - start));
+}
+
+static int check_length(const char *name, uint64_t length, const struct image_info *claimed,
+			struct err *err)
+{
+	if (length == claimed->size)
+		return 0;
+	return err_set(err, ERR_FAILED, "%s is %llu bytes long, its manifest says %llu", name,
+		       (unsigned long long)length, (unsigned long long)claimed->size);
+}
+
+static int check_manifest(void *ctx, struct err *err)
+{
+	struct claim *c = ctx;
+	autoclose int fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	const struct image_info *claimed = &c->image.info;
+	struct digests digests;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_errno(err, ERR_REFUSED, "cannot open %s", c->path);
+	if (check_length(c->path, (uint64_t)st.st_size, claimed, err) < 0)
+		return -1;
+	progress_phase(c->progress, "hash", claimed->size);
+	if (hash_file(fd, c->path, claimed->size, &digests, progress_update, c->progress, err) < 0)
+		return -1;
+	return check_digests(c->path, &digests, claimed, err);
+}
 
 static int verify_claim(const struct options *opt, struct claim *c, struct patience *patience,
 			struct verdict *verdict, struct err *err)
 {
-	autosource struct source *image = NULL, *against = NULL;
-	const char *format;
+	autosource struct source *image = NULL;
 
-	if (patience_run(patience, load_manifest, c, (unsigned)opt->stall_timeout, NULL,
-			 c->manifest, err) < 0)
+	if (patience_run(patience, load_claim, c, (unsigned)opt->stall_timeout, NULL, c->path,
+			 err) < 0)
 		return -1;
-	format = image_format_name(opt, &c->info, err);
 	/* First, since it tells where a damaged image is damaged.  It takes as long
 	 * as it takes: only a signal ends it early.
 	 */
-	if (!format ||
-	    (c->found && patience_run(patience, check_manifest, c, 0, NULL, c->image, err) < 0))
+	verdict->manifest = c->image.has_manifest;
+	if (verdict->manifest &&
+	    patience_run(patience, check_manifest, c, 0, NULL, c->path, err) < 0)
 		return -1;
-	image = open_disk(opt, opt->args[0], format, err);
+	image = open_disk(opt, opt->args[0], c->image.format, err);
 	if (!image)
 		return -1;
-	if (c->found && image->size != c->info.virtual_size)
-		return err_set(err, ERR_FAILED,
-			       "%s holds a disk of %llu bytes, its manifest says %llu", image->name,
-			       (unsigned long long)image->size,
-			       (unsigned long long)c->info.virtual_size);
-	if (opt->against) {
-		against = open_disk(opt, opt->against,
-				    opt->source_format ? opt->source_format : "raw", err);
-		if (!against)
-			return -1;
-	}
-	*verdict = (struct verdict){ .size = image->size, .manifest = c->found };
-	if (compare(opt, image, against, c->progress, err) < 0 || source_check(image, err) < 0)
-		return -1;
-	return against ? source_check(against, err) : 0;
+	return verify_disk(opt, image, c->image.info.virtual_size, c->progress, verdict, err);
 }
 
-static int verify(const struct options *opt, struct progress *progress, struct verdict *verdict,
-		  struct err *err)
+static int verify_file(const struct options *opt, struct progress *progress,
+		       struct verdict *verdict, struct err *err)
 {
 	struct claim *c = claim_new(opt, progress, err);
 	struct patience *patience = c ? patience_begin(err) : NULL;
@@ -367,12 +229,93 @@ static int verify(const struct options *opt, struct progress *progress, struct v
 	return done;
 }
 
+/* --- an image at a store --- */
+
+/* A snapshot that a cloud makes of an instance inherits all properties of the image that
+ * the instance was started from, this one, too.
+ */
+static int check_noted(const struct stored *s, struct verdict *verdict, struct err *err)
+{
+	const char *noted = image_property(&s->info, PROPERTY_SHA256);
+
+	if (!noted || !*s->info.digests.sha256)
+		return 0;
+	if (!str_equal(noted, s->info.digests.sha256))
+		return err_set(err, ERR_FAILED,
+			       "%s is whole, but not the image that ccsnap made: its sha256 is %s, "
+			       "the property " PROPERTY_SHA256 " says %.64s",
+			       stored_name(s), s->info.digests.sha256, noted);
+	verdict->noted = true;
+	return 0;
+}
+
+static int check_named_manifest(const struct stored *s, const struct options *opt,
+				struct verdict *verdict, struct err *err)
+{
+	struct local_image claimed;
+	int done = local_image_load(&claimed, opt->manifest, opt->manifest, s->info.format, err);
+
+	if (done == 0 && (check_length(stored_name(s), s->info.size, &claimed.info, err) < 0 ||
+			  check_digests(stored_name(s), &s->info.digests, &claimed.info, err) < 0))
+		done = -1;
+	verdict->manifest = done == 0;
+	local_image_free(&claimed);
+	return done;
+}
+
+static int set_format(struct stored *s, const char *format, struct err *err)
+{
+	char *copy = strdup(format);
+
+	if (!copy)
+		return err_nomem(err);
+	free(s->info.format);
+	s->info.format = copy;
+	return 0;
+}
+
+static int verify_fetched(struct stored *s, const struct options *opt, struct verdict *verdict,
+			  struct err *err)
+{
+	autosource struct source *image = NULL;
+
+	if ((opt->format && set_format(s, opt->format, err) < 0) ||
+	    check_noted(s, verdict, err) < 0 ||
+	    (opt->manifest && check_named_manifest(s, opt, verdict, err) < 0))
+		return -1;
+	image = stored_open(s, opt, err);
+	if (!image)
+		return -1;
+	return verify_disk(opt, image, s->info.virtual_size, s->progress, verdict, err);
+}
+
+static int verify_stored(const struct options *opt, struct progress *progress,
+			 struct verdict *verdict, struct err *err)
+{
+	autostored struct stored s = STORED_NONE;
+
+	if (stored_find(&s, opt, progress, err) < 0 || stored_fetch_aside(&s, opt, err) < 0 ||
+	    verify_fetched(&s, opt, verdict, err) < 0)
+		return -1;
+	verdict->proof = stored_proof(&s);
+	verdict->stored = str_format("%s (%s)", stored_name(&s), s.info.id);
+	return verdict->stored ? 0 : err_nomem(err);
+}
+
+/* --- the command --- */
+
 static void print_verdict(const struct options *opt, const struct verdict *verdict)
 {
+	const char *name = verdict->stored ? verdict->stored : opt->args[0];
 	char shown[4096];
 
-	printf("%s: all of %s can be read", log_printable(shown, sizeof shown, opt->args[0]),
+	printf("%s: all of %s can be read", log_printable(shown, sizeof shown, name),
 	       size_format(verdict->size).text);
+	if (verdict->stored)
+		printf(", the store has it as it was stored (%s)",
+		       verdict->proof ? verdict->proof : "size");
+	if (verdict->noted)
+		printf(", it is what ccsnap made (sha256)");
 	if (verdict->manifest)
 		printf(", the file is what its manifest says");
 	if (opt->against)
@@ -383,16 +326,18 @@ static void print_verdict(const struct options *opt, const struct verdict *verdi
 int command_verify(const struct options *opt, struct err *err)
 {
 	enum progress_style style = PROGRESS_NONE;
-	struct verdict verdict;
+	struct verdict verdict = { 0 };
 	struct progress *progress;
 	int done;
 
 	if (!opt->quiet)
 		progress_style_parse(opt->progress ? opt->progress : "auto", &style);
 	progress = progress_start(style);
-	done = verify(opt, progress, &verdict, err);
+	done = opt->to ? verify_stored(opt, progress, &verdict, err)
+		       : verify_file(opt, progress, &verdict, err);
 	progress_stop(progress);
 	if (done == 0 && !opt->quiet && style != PROGRESS_JSON)
 		print_verdict(opt, &verdict);
+	free(verdict.stored);
 	return done;
 }

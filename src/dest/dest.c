@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dest/dest.h"
 
+#include "base/array.h"
 #include "base/err.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "base/uuid.h"
 #include "dest/kinds.h"
+#include "dest/url.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,18 +18,22 @@
 #include <sys/statvfs.h>
 
 const struct dest_kind dest_kinds[] = {
-	{ "folder", folder_open },
-	{ "file", file_open },
-	{ NULL, NULL },
+	{ "folder", "folder:PATH", folder_open, false },
+	{ "file", "file:PATH", file_open, false },
+	{ "glance", "glance[:CLOUD]", glance_open, true },
+	{ "https", "https://HOST/PATH", https_put_open, true },
+	{ "http", "http://HOST/PATH", http_put_open, true },
+	{ NULL },
 };
 
-static const struct dest_kind *find_kind(const char *where, const char **rest)
+const struct dest_kind *dest_kind_find(const char *where, const char **rest)
 {
 	for (const struct dest_kind *kind = dest_kinds; kind->scheme; kind++) {
 		size_t len = strlen(kind->scheme);
 
-		if (strncmp(where, kind->scheme, len) == 0 && where[len] == ':') {
-			*rest = where + len + 1;
+		if (strncmp(where, kind->scheme, len) == 0 &&
+		    (where[len] == ':' || where[len] == '\0')) {
+			*rest = where[len] ? where + len + 1 : NULL;
 			return kind;
 		}
 	}
@@ -38,14 +45,13 @@ static void list_kinds(char *text, size_t cap)
 	size_t len = 0;
 
 	for (const struct dest_kind *kind = dest_kinds; kind->scheme && len < cap; kind++)
-		len += (size_t)snprintf(text + len, cap - len, "%s%s:PATH", len ? ", " : "",
-					kind->scheme);
+		len += (size_t)snprintf(text + len, cap - len, "%s%s", len ? ", " : "", kind->form);
 }
 
 struct dest *dest_open(const struct dest_config *cfg, struct err *err)
 {
 	const char *rest, *hint = "";
-	const struct dest_kind *kind = find_kind(cfg->where, &rest);
+	const struct dest_kind *kind = dest_kind_find(cfg->where, &rest);
 	char accepted[128];
 
 	if (kind)
@@ -127,6 +133,73 @@ int dest_make_directory(const char *dir, struct err *err)
 	return 0;
 }
 
+char *dest_for_messages(const char *where)
+{
+	return str_starts(where, "http") ? url_for_messages(where) : strdup(where);
+}
+
+int dest_prove_file(struct dest *dest, int fd, const char *path, uint64_t size, struct err *err)
+{
+	struct stat ours, theirs;
+
+	dest->receipt.attempts = 1;
+	dest->receipt.sent_bytes = size;
+	if (fstat(fd, &ours) < 0 || stat(path, &theirs) < 0)
+		return err_errno(err, ERR_FAILED, "cannot look at %s", path);
+	if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino ||
+	    (uint64_t)theirs.st_size != size)
+		return err_set(err, ERR_FAILED, "%s was replaced while it was published", path);
+	dest->receipt.verified = true;
+	dest->receipt.verified_by = "file";
+	return 0;
+}
+
+/* --- finding --- */
+
+static int list_either(struct dest *dest, const char *text, struct image_list *out, struct err *err)
+{
+	struct image_filter by_id = { .id = text }, by_name = { .name = text };
+	uint8_t id[16];
+
+	memset(out, 0, sizeof *out);
+	if (uuid_parse(text, id) && dest->ops->list(dest, &by_id, out, err) < 0)
+		return -1;
+	return out->len > 0 ? 0 : dest->ops->list(dest, &by_name, out, err);
+}
+
+/* Oldest first, and the newest told first, as many as fit. */
+static int refuse_several(const char *text, const struct image_list *list, struct err *err)
+{
+	char ids[512];
+	size_t len = 0;
+
+	for (size_t i = list->len; i-- > 0 && len < sizeof ids;)
+		len += (size_t)snprintf(ids + len, sizeof ids - len, "%s%s (%s)", len ? ", " : "",
+					list->at[i].id, list->at[i].created_at);
+	return err_set(err, ERR_REFUSED, "%zu images are called %s; give the id of one: %s",
+		       list->len, text, ids);
+}
+
+int dest_find(struct dest *dest, const char *id_or_name, struct image_info *out, struct err *err)
+{
+	struct image_list list;
+	int done = -1;
+
+	if (list_either(dest, id_or_name, &list, err) < 0)
+		return -1;
+	if (list.len == 0) {
+		err_set(err, ERR_REFUSED, "there is no image %s in %s", id_or_name, dest->name);
+	} else if (list.len > 1) {
+		refuse_several(id_or_name, &list, err);
+	} else {
+		*out = list.at[0];
+		list.len = 0;
+		done = 0;
+	}
+	image_list_free(&list);
+	return done;
+}
+
 void dest_close(struct dest *dest)
 {
 	if (dest)
@@ -147,6 +220,13 @@ char *dest_default(void)
 	return NULL;
 }
 
+static void free_list(char **list)
+{
+	for (char **p = list; p && *p; p++)
+		free(*p);
+	free(list);
+}
+
 void image_info_free(struct image_info *info)
 {
 	free(info->id);
@@ -155,9 +235,12 @@ void image_info_free(struct image_info *info)
 	free(info->format);
 	free(info->compression);
 	free(info->created_at);
-	for (char **p = info->properties; p && *p; p++)
-		free(*p);
-	free(info->properties);
+	free_list(info->properties);
+	free_list(info->tags);
+	free(info->status);
+	free(info->hash_algo);
+	free(info->hash_value);
+	free(info->checksum);
 	memset(info, 0, sizeof *info);
 }
 
@@ -167,4 +250,41 @@ void image_list_free(struct image_list *list)
 		image_info_free(&list->at[i]);
 	free(list->at);
 	memset(list, 0, sizeof *list);
+}
+
+int image_list_add(struct image_list *list, struct image_info *info, struct err *err)
+{
+	if (!array_room(list->at, list->cap, list->len + 1))
+		return err_nomem(err);
+	list->at[list->len++] = *info;
+	memset(info, 0, sizeof *info);
+	return 0;
+}
+
+const char *image_property(const struct image_info *info, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (char **p = info->properties; p && *p; p++)
+		if (strncmp(*p, key, len) == 0 && (*p)[len] == '=')
+			return *p + len + 1;
+	return NULL;
+}
+
+static bool has_tag(const struct image_info *info, const char *tag)
+{
+	for (char **p = info->tags; p && *p; p++)
+		if (str_equal(*p, tag))
+			return true;
+	return false;
+}
+
+bool image_matches(const struct image_info *info, const struct image_filter *filter)
+{
+	const char *series = image_property(info, PROPERTY_SERIES);
+
+	return (!filter->id || str_equal(info->id, filter->id)) &&
+	       (!filter->name || str_equal(info->name, filter->name)) &&
+	       (!filter->tag || has_tag(info, filter->tag)) &&
+	       (!filter->series || (series && str_equal(series, filter->series)));
 }

@@ -82,13 +82,35 @@ static int file_publish(struct dest *dest, struct image_info *info, struct err *
 	info->file = strdup(dest->name);
 	if (!info->file)
 		return err_nomem(err);
-	return outfile_publish(f->out, f->existing, err);
+	if (outfile_publish(f->out, f->existing, err) < 0)
+		return -1;
+	return dest_prove_file(dest, outfile_fd(f->out), dest->path, info->size, err);
 }
 
-static int file_list(struct dest *dest, struct image_list *out, struct err *err)
+static int say_no_store(const struct dest *dest, struct err *err)
 {
-	(void)out;
 	return err_set(err, ERR_USAGE, "%s is a single file: it has no list", dest->name);
+}
+
+static int file_list(struct dest *dest, const struct image_filter *filter, struct image_list *out,
+		     struct err *err)
+{
+	(void)filter;
+	(void)out;
+	return say_no_store(dest, err);
+}
+
+static int file_remove(struct dest *dest, const struct image_info *info, struct err *err)
+{
+	(void)info;
+	return say_no_store(dest, err);
+}
+
+static int file_fetch(struct dest *dest, struct image_info *info, int fd, struct err *err)
+{
+	(void)info;
+	(void)fd;
+	return say_no_store(dest, err);
 }
 
 static void file_close(struct dest *dest)
@@ -100,6 +122,7 @@ static void file_close(struct dest *dest)
 		close(f->place.dirfd);
 	free(f->dir);
 	free(dest->name);
+	free(dest->path);
 	free(f);
 }
 
@@ -110,6 +133,8 @@ static const struct dest_ops file_ops = {
 	.reserve = file_reserve,
 	.publish = file_publish,
 	.list = file_list,
+	.remove = file_remove,
+	.fetch = file_fetch,
 	.close = file_close,
 };
 
@@ -118,6 +143,7 @@ struct dest *file_open(const struct dest_config *cfg, const char *rest, struct e
 	struct file_dest *f = calloc(1, sizeof *f);
 	autodest struct dest *dest = f ? &f->base : NULL;
 
+	rest = rest ? rest : ""; /* which names no file, as will be said */
 	if (!f) {
 		err_nomem(err);
 		return NULL;
@@ -125,7 +151,8 @@ struct dest *file_open(const struct dest_config *cfg, const char *rest, struct e
 	dest->ops = &file_ops;
 	f->place.dirfd = -1;
 	dest->name = strdup(rest);
-	f->dir = dest->name ? io_directory(dest->name, &f->place.final) : NULL;
+	dest->path = strdup(rest);
+	f->dir = dest->name && dest->path ? io_directory(dest->name, &f->place.final) : NULL;
 	if (!f->dir) {
 		err_nomem(err);
 		return NULL;

@@ -19,6 +19,19 @@ struct dest *folder_open(const struct dest_config *cfg, const char *rest, struct
 /* Just a file. */
 struct dest *file_open(const struct dest_config *cfg, const char *rest, struct err *err);
 
+/* "glance[:CLOUD]": OpenStack's image service. */
+struct dest *glance_open(const struct dest_config *cfg, const char *rest, struct err *err);
+
+/* "http:" and "https:": a server that takes files by PUT.  Only the size of what is there
+ * afterwards proves it (receipt.verified_by is "size", verified stays false), since no
+ * digest comes from there.  There is no list, and so nothing to fetch or remove.
+ */
+struct dest *http_put_open(const struct dest_config *cfg, const char *rest, struct err *err);
+struct dest *https_put_open(const struct dest_config *cfg, const char *rest, struct err *err);
+
+/* The file at path is the one behind fd, size bytes long: fills in dest->receipt. */
+int dest_prove_file(struct dest *dest, int fd, const char *path, uint64_t size, struct err *err);
+
 /* What would stand in the way of need more bytes in this directory: its
  * permissions, a read-only filesystem, free space and inodes, ulimit -f.
  * Changes nothing there; sets dest's free_bytes and free_known.

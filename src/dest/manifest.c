@@ -18,11 +18,13 @@ static void json_cleanup(json_t **json)
 
 /* --- out --- */
 
-/* Any bytes, by the one rule for names; NULL when out of memory. */
+/* Any bytes, by the one rule for names, or null for none; NULL when out of memory. */
 static json_t *text_value(const char *text)
 {
-	autofree char *utf8 = str_to_utf8(text);
+	autofree char *utf8 = text ? str_to_utf8(text) : NULL;
 
+	if (!text)
+		return json_null();
 	return utf8 ? json_string(utf8) : NULL;
 }
 
@@ -105,20 +107,85 @@ char *manifest_to_json(const struct image_info *info, struct err *err)
 	return steal(&text);
 }
 
+static json_t *tags_value(char *const *tags)
+{
+	autojson json_t *array = json_array();
+
+	for (; *tags; tags++)
+		if (json_array_append_new(array, text_value(*tags)) < 0)
+			return NULL;
+	return steal(&array);
+}
+
+/* What a service does not tell is null. */
+static int forget_unknown(json_t *m, const struct image_info *info)
+{
+	int rc = 0;
+
+	if (info->size == 0)
+		rc |= json_object_set_new(m, "size_bytes", json_null());
+	if (info->virtual_size == 0)
+		rc |= json_object_set_new(m, "virtual_size_bytes", json_null());
+	if (!*info->digests.sha256)
+		rc |= json_object_set_new(m, "sha256", json_null());
+	if (!*info->digests.sha512)
+		rc |= json_object_set_new(m, "sha512", json_null());
+	return rc;
+}
+
+/* What only a service tells. */
+static int add_service(json_t *m, const struct image_info *info)
+{
+	int rc = 0;
+
+	if (info->status) {
+		rc |= json_object_set_new(m, "status", text_value(info->status));
+		rc |= json_object_set_new(m, "protected", json_boolean(info->is_protected));
+	}
+	if (info->tags)
+		rc |= json_object_set_new(m, "tags", tags_value(info->tags));
+	if (info->hash_algo)
+		rc |= json_object_set_new(m, "hash_algo", text_value(info->hash_algo));
+	if (info->hash_value)
+		rc |= json_object_set_new(m, "hash_value", text_value(info->hash_value));
+	return rc;
+}
+
+/* For people and scripts, not for a store. */
+static json_t *listed_object(const struct image_info *info)
+{
+	autojson json_t *m = manifest_object(info);
+
+	if (!m || json_object_del(m, "checkpoints") < 0 || forget_unknown(m, info) < 0 ||
+	    add_service(m, info) < 0)
+		return NULL;
+	return steal(&m);
+}
+
 char *manifest_list_to_json(const struct image_list *list, struct err *err)
 {
 	autojson json_t *array = json_array();
 
 	for (size_t i = 0; i < list->len; i++) {
-		json_t *object = manifest_object(&list->at[i]);
-
-		json_object_del(object, "checkpoints");
-		if (json_array_append_new(array, object) < 0) {
+		if (json_array_append_new(array, listed_object(&list->at[i])) < 0) {
 			err_nomem(err);
 			return NULL;
 		}
 	}
 	return dump(array, err);
+}
+
+char *manifest_fetched_to_json(const struct image_info *info, const char *path,
+			       const char *verified_by, struct err *err)
+{
+	autojson json_t *m = listed_object(info);
+
+	if (m && (json_object_set_new(m, "path", text_value(path)) < 0 ||
+		  json_object_set_new(m, "verified_by", text_value(verified_by)) < 0)) {
+		err_nomem(err);
+		return NULL;
+	}
+	return dump(m, err);
 }
 
 /* --- in --- */

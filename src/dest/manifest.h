@@ -14,8 +14,17 @@
  */
 char *manifest_to_json(const struct image_info *info, struct err *err);
 
-/* The manifests of all as one array, without the checkpoints. */
+/* The manifests of all as one array, without the checkpoints, and with null for what
+ * is not known.  An image of a service has "status" and "protected", and where it has
+ * them "tags", "hash_algo" and "hash_value", too.
+ */
 char *manifest_list_to_json(const struct image_list *list, struct err *err);
+
+/* The same for one image, with the "path" that it was brought to and how that was
+ * "verified_by".
+ */
+char *manifest_fetched_to_json(const struct image_info *info, const char *path,
+			       const char *verified_by, struct err *err);
 
 /* source names the text in messages.  Every member is checked: types, digest
  * lengths, ranges, no path in "file".  On failure out is empty.

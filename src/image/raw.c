@@ -148,7 +148,7 @@ struct image *raw_create(const struct image_config *cfg, struct err *err)
 		.fd = cfg->fd,
 		.name = cfg->name,
 	};
-	raw->hash = hash_start(err);
+	raw->hash = hash_start(HASH_OURS, err);
 	if (!raw->hash)
 		goto fail;
 	if (ftruncate(cfg->fd, (off_t)cfg->size) < 0) {

@@ -61,6 +61,14 @@ static int keep_warning(struct report *r, const char *warning)
 	return 0;
 }
 
+int report_phase_done(struct report *r, enum report_phase phase, uint64_t start, int done)
+{
+	r->phase_seconds[phase] = MAX(r->phase_seconds[phase], 0) + clock_seconds_since(start);
+	if (done < 0)
+		r->error_phase = report_phase_names[phase];
+	return done;
+}
+
 void report_warn(void *report, const char *warning)
 {
 	struct report *r = report;
@@ -257,11 +265,6 @@ static json_t *capture(const struct report *r)
 	return finish(o, bad);
 }
 
-static bool image_is_whole(const struct report *r)
-{
-	return r->creation_seconds >= 0;
-}
-
 static json_t *digest(const char *hex)
 {
 	return text(*hex ? hex : NULL);
@@ -269,7 +272,7 @@ static json_t *digest(const char *hex)
 
 static json_t *image(const struct report *r)
 {
-	bool whole = image_is_whole(r);
+	bool whole = r->image.is_whole;
 	json_t *o;
 	int bad = 0;
 
@@ -300,7 +303,10 @@ static json_t *upload(const struct report *r)
 	bad |= put(o, "destination", text(r->upload.destination));
 	bad |= put(o, "image_id", text(r->upload.image_id));
 	bad |= put(o, "attempts", integer(r->upload.attempts));
+	bad |= put(o, "sent_bytes", integer(r->upload.sent_bytes));
 	bad |= put(o, "verified", json_boolean(r->upload.verified));
+	bad |= put(o, "verified_by", text(r->upload.verified_by));
+	bad |= put(o, "cleanup", text(r->upload.cleanup));
 	return finish(o, bad);
 }
 
@@ -409,7 +415,7 @@ static json_t *whole_report(const struct report *r)
 	bad |= put(o, "creation_seconds", seconds(r->creation_seconds));
 	bad |= put(o, "upload_seconds", seconds(r->upload_seconds));
 	bad |= put(o, "boot_seconds", seconds(r->boot_seconds));
-	bad |= put(o, "final_size_bytes", integer_or_null(r->image.size_bytes, image_is_whole(r)));
+	bad |= put(o, "final_size_bytes", integer_or_null(r->image.size_bytes, r->image.is_whole));
 	bad |= put(o, "phases", phases(r));
 	bad |= put(o, "source", source(r));
 	bad |= put(o, "quiesce", json_null());

@@ -57,7 +57,7 @@ struct report {
 	double phase_seconds[PHASE_COUNT];
 
 	struct {
-		const char *kind;	   /* "disk", "tree" */
+		const char *kind;	   /* "disk", "tree", "image" */
 		const char *path, *format; /* no format of a tree */
 		uint64_t size_bytes;	   /* as found */
 		uint64_t padding_bytes;
@@ -82,9 +82,9 @@ struct report {
 		double cpu_seconds;
 	} capture;
 
-	/* Sizes count once creation_seconds does: only then is the image whole. */
 	struct {
-		const char *path; /* NULL until published */
+		const char *path; /* of the file that it is, if any and once it is there */
+		bool is_whole;	  /* only then do sizes count */
 		const char *format, *compression;
 		int level; /* negative: none */
 		uint64_t cluster_size;
@@ -95,7 +95,10 @@ struct report {
 	struct {
 		const char *destination, *image_id;
 		unsigned attempts;
-		bool verified;
+		uint64_t sent_bytes;
+		bool arrived, verified;
+		const char *verified_by; /* NULL: nothing */
+		const char *cleanup;	 /* "done", "failed", "kept"; NULL: there was none */
 	} upload;
 
 	struct {
@@ -119,6 +122,11 @@ struct report {
 
 void report_init(struct report *r);
 void report_free(struct report *r);
+
+/* A step of a phase that began at start (clock_ns) is over: counts its time, and notes
+ * where it failed when done is -1.  Returns done.
+ */
+int report_phase_done(struct report *r, enum report_phase phase, uint64_t start, int done);
 
 /* A log sink (base/log.h): copies the warning into the report. */
 void report_warn(void *report, const char *warning);

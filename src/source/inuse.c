@@ -301,22 +301,49 @@ static int inspect_device(dev_t dev, const struct subject *subject, struct inspe
 		       : inspect_one(disk, &whole, seen, err);
 }
 
-int inuse_check(int fd, const struct stat *st, enum inuse_claim claim, struct err *err)
+static int inspect(const struct stat *st, struct inspection *seen, struct err *err)
 {
 	static const struct subject itself = { "it" };
+
+	if (S_ISBLK(st->st_mode))
+		return inspect_device(st->st_rdev, &itself, seen, err);
+	return inspect_swap(st, &itself, err) < 0 ? -1 : inspect_loops(st, seen, err);
+}
+
+static int say_claimed(struct err *err)
+{
+	return err_set(err, ERR_REFUSED,
+		       "held by something else (mounted in a container, part of a pool or "
+		       "array, or being captured already); release it there first");
+}
+
+int inuse_check(int fd, const struct stat *st, enum inuse_claim claim, struct err *err)
+{
 	struct inspection seen = { 0 };
 
-	if (check_locks(fd, err) < 0)
+	if (check_locks(fd, err) < 0 || inspect(st, &seen, err) < 0)
 		return -1;
-	if (!S_ISBLK(st->st_mode))
-		return inspect_swap(st, &itself, err) < 0 ? -1 : inspect_loops(st, &seen, err);
-	if (inspect_device(st->st_rdev, &itself, &seen, err) < 0)
-		return -1;
-	if (claim == CLAIM_DENIED && !seen.read_only_mount)
+	return claim == CLAIM_DENIED && !seen.read_only_mount ? say_claimed(err) : 0;
+}
+
+int inuse_take(int fd, const struct stat *st, enum inuse_claim claim, struct err *err)
+{
+	/* every byte that a QEMU locks, whatever it does with it */
+	struct flock all = { .l_type = F_WRLCK,
+			     .l_whence = SEEK_SET,
+			     .l_start = LOCK_HELD,
+			     .l_len = 2 * (LOCK_UNSHARED - LOCK_HELD) };
+	struct inspection seen = { 0 };
+
+	if (fcntl(fd, F_OFD_SETLK, &all) < 0 && (errno == EAGAIN || errno == EACCES))
 		return err_set(err, ERR_REFUSED,
-			       "held by something else (mounted in a container, part of a pool or "
-			       "array, or being captured already); release it there first");
-	return 0;
+			       "in use by a running QEMU, or being captured; end that first");
+	if (inspect(st, &seen, err) < 0)
+		return -1;
+	if (seen.read_only_mount)
+		return err_set(err, ERR_REFUSED,
+			       "it, or a part of it, is mounted read-only; unmount it first");
+	return claim == CLAIM_DENIED ? say_claimed(err) : 0;
 }
 
 uint64_t inuse_count_written(const struct stat *st)

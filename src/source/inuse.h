@@ -23,6 +23,11 @@ enum inuse_claim {
 /* Refused (ERR_REFUSED) with who holds it and what to do. */
 int inuse_check(int fd, const struct stat *st, enum inuse_claim claim, struct err *err);
 
+/* The same for whoever wants to write to it: what only reads is in the way, too, be it
+ * a read-only mount or a QEMU.  As long as fd is open, no QEMU can open it.
+ */
+int inuse_take(int fd, const struct stat *st, enum inuse_claim claim, struct err *err);
+
 /* Sectors of a block device that were written or discarded since the system
  * started; 0 when nobody counts.
  */

@@ -3,77 +3,43 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/str.h"
 #include "system/bootfiles.h"
 #include "system/edit.h"
-#include "system/edit_inner.h"
 #include "system/fstab.h"
 #include "system/kernels.h"
+#include "system/machine.h"
 #include "system/mntopts.h"
-#include "walk/reach.h"
 
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 const struct boot_machine boot_machines[] = {
-	{ "x86_64", EM_X86_64, "i386-pc", "x86_64-efi", "BOOTX64.EFI" },
-	{ "aarch64", EM_AARCH64, NULL, "arm64-efi", "BOOTAA64.EFI" },
+	{ "x86_64", "i386-pc", "x86_64-efi", "BOOTX64.EFI" },
+	{ "aarch64", NULL, "arm64-efi", "BOOTAA64.EFI" },
 	{ 0 },
-};
-
-/* Every system has one of them, made for its own machine. */
-static const char *const programs[] = {
-	"usr/bin/env",
-	"bin/sh",
-	"usr/bin/sh",
-	"sbin/init",
-	"usr/lib/systemd/systemd",
-	"bin/busybox",
-	"lib/systemd/systemd",
-	"usr/bin/true",
-	"bin/true",
 };
 
 static const char *const grub_dirs[] = { "boot/grub", "boot/grub2" };
 
-enum { ELF_HEAD = 20 }; /* up to the end of e_machine */
-
-/* False when the file's beginning cannot be had. */
-static bool read_head(const struct edit *e, const char *path, unsigned char head[ELF_HEAD])
+static const struct boot_machine *machine_named(const char *name)
 {
-	uint32_t id = edit_find_file(e->model, path);
-	const struct model_node *node = id == MODEL_NONE ? NULL : &e->model->nodes[id];
-	autoclose int fd = -1;
-	struct stat st;
+	for (const struct boot_machine *m = boot_machines; m->name; m++)
+		if (str_equal(m->name, name))
+			return m;
+	return NULL;
+}
 
-	if (!node || node->size < ELF_HEAD)
-		return false;
-	if (node->content) {
-		memcpy(head, node->content, ELF_HEAD);
-		return true;
-	}
-	fd = e->reach ? reach_file(e->reach, id, &st) : -1;
-	return fd >= 0 && io_pread(fd, head, ELF_HEAD, 0, NULL) == ELF_HEAD;
+static bool is_supported(const char *name)
+{
+	return machine_named(name) != NULL;
 }
 
 static const struct boot_machine *find_machine(const struct edit *e)
 {
-	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
-		unsigned char head[ELF_HEAD];
-		unsigned machine;
+	const char *name = machine_of_tree(e, is_supported);
 
-		if (!read_head(e, programs[i], head) || memcmp(head, ELFMAG, SELFMAG) != 0)
-			continue;
-		machine = head[EI_DATA] == ELFDATA2MSB ? head[18] * 256u + head[19]
-						       : head[19] * 256u + head[18];
-		for (const struct boot_machine *m = boot_machines; m->name; m++)
-			if (m->elf == machine && head[EI_CLASS] == ELFCLASS64)
-				return m;
-	}
-	return NULL;
+	return name ? machine_named(name) : NULL;
 }
 
 static int find_kernel(const struct edit *e, struct boot *out, struct err *err)

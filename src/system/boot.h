@@ -14,8 +14,7 @@ struct err;
 struct names;
 
 struct boot_machine {
-	const char *name;	/* as uname -m */
-	unsigned elf;		/* e_machine of its programs */
+	const char *name;	/* as machine_of_tree has it */
 	const char *bios;	/* GRUB's platform, NULL: boots by UEFI only */
 	const char *efi;	/* "x86_64-efi" */
 	const char *efi_loader; /* "BOOTX64.EFI" */

@@ -158,6 +158,7 @@ static void tree_close(struct source *src)
 	ext4_close(t->root);
 	ext4_close(t->boot);
 	bootable_free(&t->bootable);
+	description_free(&t->description);
 	reach_free(t->reach);
 	model_free(&t->model);
 	mounts_free(t->mounts);
@@ -223,6 +224,7 @@ static void tell(struct tree *t)
 {
 	const struct walk_totals *w = &t->totals;
 	const struct boot *boot = &t->bootable.boot;
+	const struct description *d = &t->description;
 
 	t->facts = (struct tree_facts){
 		.files = w->files,
@@ -240,6 +242,11 @@ static void tell(struct tree *t)
 		.kernel = boot->version ? boot->version : boot->kernel,
 		.boots_bios = t->bootable.bios,
 		.boots_uefi = t->bootable.uefi,
+		.os_id = d->os_id,
+		.os_version = d->os_version,
+		.machine = boot->machine ? boot->machine->name : d->machine,
+		.provenance = d->provenance,
+		.provenance_len = d->provenance_len,
 	};
 	t->facts.exclude_count = excludes_uses(t->excludes, &t->facts.excludes);
 }

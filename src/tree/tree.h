@@ -54,6 +54,12 @@ struct tree_facts {
 	const char *kernel; /* version or path; NULL: none */
 	bool boots_bios, boots_uefi;
 
+	/* As the tree says it, any bytes; NULL: it does not. */
+	const char *os_id, *os_version; /* of os-release */
+	const char *machine;		/* "x86_64" */
+	const char *provenance;		/* text of a file (dest/provenance.h) */
+	size_t provenance_len;
+
 	/* What each exclude left out; bytes only when intent is SOURCE_LOOK. */
 	const struct exclude_use *excludes;
 	size_t exclude_count;

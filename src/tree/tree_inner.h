@@ -3,6 +3,7 @@
 #define CCSNAP_TREE_INNER_H
 
 #include "ext4/model.h"
+#include "system/describe.h"
 #include "system/edit.h"
 #include "system/names.h"
 #include "tree/bootable.h"
@@ -38,6 +39,7 @@ struct tree {
 	struct reach *reach;
 	struct edit edit;
 	struct names names;
+	struct description description;
 	struct bootable bootable;
 	struct ext4 *root, *boot;
 	struct partitions partitions;

@@ -137,6 +137,7 @@ int tree_prepare(struct tree *t, struct err *err)
 	if (bootable_decide(b, &cfg, err) < 0 || choose_names(t, b->bios || b->uefi, err) < 0 ||
 	    identity_reset(&t->edit, t->cfg.reset, err) < 0 || edit_for_boot(t, err) < 0)
 		return -1;
+	describe_tree(&t->edit, &t->description);
 	if (t->cfg.intent == SOURCE_LOOK) {
 		bootable_imagine(b);
 		return 0;

@@ -4,11 +4,15 @@
  * input chooses who reads it, the rest is what is read.
  */
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mountinfo.h"
 #include "base/size.h"
+#include "base/str.h"
+#include "dest/provenance.h"
 #include "ext4/acl.h"
 #include "ext4/xattr.h"
 #include "system/bls.h"
+#include "system/describe.h"
 #include "system/fstab_text.h"
 #include "system/grub_text.h"
 #include "system/grubcfg.h"
@@ -244,13 +248,32 @@ static void try_xattrs(struct slice text)
 			      image.lent[i].len) == 0);
 }
 
+static void try_os_release(struct slice text)
+{
+	free(os_release_value(text, "ID"));
+}
+
+static void try_provenance(struct slice text)
+{
+	struct err err;
+	char **list = provenance_properties(text.at, text.len, &err);
+
+	for (char **p = list; p && *p; p++) {
+		assert(str_starts(*p, "provenance-") && strchr(*p, '='));
+		free(*p);
+	}
+	free(list);
+}
+
 static void (*const readers[])(struct slice text) = {
-	try_fstab,   try_crypttab,  try_grubcfg, try_grubenv, try_bls,	  try_default_grub,
-	try_cmdline, try_mountinfo, try_pattern, try_acl,     try_xattrs,
+	try_fstab,	  try_crypttab,	  try_grubcfg,	  try_grubenv, try_bls,
+	try_default_grub, try_cmdline,	  try_mountinfo,  try_pattern, try_acl,
+	try_xattrs,	  try_os_release, try_provenance,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	log_set_level(LOG_ERROR);
 	if (size > 0)
 		readers[data[0] % (sizeof readers / sizeof *readers)](
 			(struct slice){ (const char *)data + 1, size - 1 });

@@ -194,7 +194,7 @@ static void lists_are_sorted_by_time_then_name(void **state)
 	assert_int_equal(make("b", ".raw", "1", KEEP), 0);
 	assert_int_equal(make("c", ".raw", "2", KEEP), 0);
 	assert_int_equal(make("a", ".raw", "3", KEEP), 0);
-	assert_int_equal(dest->ops->list(dest, &list, &err), 0);
+	assert_int_equal(dest->ops->list(dest, &everything, &list, &err), 0);
 	assert_int_equal(list.len, 3);
 	assert_string_equal(list.at[0].name, "a");
 	assert_string_equal(list.at[2].name, "c");
@@ -305,7 +305,7 @@ static void a_folder_that_is_missing_is_refused(void **state)
 	assert_refused(dest->ops->check(dest, 0, &err), ERR_REFUSED, "does not exist; create it");
 	assert_refused(dest->ops->reserve(dest, &fd, &err), ERR_REFUSED,
 		       "does not exist; create it");
-	assert_refused(dest->ops->list(dest, &list, &err), ERR_REFUSED,
+	assert_refused(dest->ops->list(dest, &everything, &list, &err), ERR_REFUSED,
 		       "does not exist; create it");
 	dest_close(dest);
 	assert_false(is_there("nosuch"));
@@ -360,9 +360,7 @@ static void a_folder_without_permission_is_refused(void **state)
 
 static void unknown_destinations_name_the_known_ones(void **state)
 {
-	static const char *const bad[] = {
-		"", "store", "/store", "http://x/", "folder", "Folder:x"
-	};
+	static const char *const bad[] = { "", "store", "/store", "ftp://x/", "Folder:x" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -371,9 +369,36 @@ static void unknown_destinations_name_the_known_ones(void **state)
 		assert_int_equal(err.kind, ERR_USAGE);
 		assert_non_null(strstr(err.text, "accepted are folder:PATH, file:PATH"));
 	}
-	strcpy(where, "folder:");
-	assert_null(open_dest("a", ".raw", KEEP));
-	assert_int_equal(err.kind, ERR_USAGE);
+}
+
+static void a_folder_without_a_path_is_refused(void **state)
+{
+	static const char *const bad[] = { "folder:", "folder", "file:", "file" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		strcpy(where, bad[i]);
+		assert_null(open_dest("a", ".raw", KEEP));
+		assert_int_equal(err.kind, ERR_USAGE);
+	}
+}
+
+static void arrival_is_proven_by_the_file_itself(void **state)
+{
+	struct dest *dest;
+	int fd = begin(&dest, "a", ".raw", KEEP);
+
+	(void)state;
+	assert_string_equal(dest->path, path_of("a.raw"));
+	assert_int_equal(publish(dest, fd, "text"), 0);
+	assert_true(dest->receipt.verified);
+	assert_string_equal(dest->receipt.verified_by, "file");
+	assert_int_equal(strlen(dest->receipt.image_id), 36);
+	assert_int_equal(dest->receipt.sent_bytes, 4);
+	dest_close(dest);
+	dest = open_dest(NULL, NULL, KEEP);
+	assert_null(dest->path);
+	dest_close(dest);
 }
 
 int main(void)
@@ -400,6 +425,8 @@ int main(void)
 		TEST(the_store_of_an_ordinary_user_is_made_when_needed),
 		TEST(a_folder_without_permission_is_refused),
 		TEST(unknown_destinations_name_the_known_ones),
+		TEST(a_folder_without_a_path_is_refused),
+		TEST(arrival_is_proven_by_the_file_itself),
 	};
 
 	log_set_level(LOG_ERROR);

@@ -93,7 +93,7 @@ static void assert_derived(const char *name, size_t len, const char *use)
 	autofree char *text = malloc(strlen(use) + 1 + len);
 	struct digests *digests = calloc(1, sizeof *digests);
 	struct err err = { 0 };
-	struct hash *hash = hash_start(&err);
+	struct hash *hash = hash_start(HASH_OURS, &err);
 	uint8_t uuid[16];
 	char hex[33];
 

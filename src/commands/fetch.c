@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/err.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "commands/commands.h"
+#include "commands/fetch_disk.h"
+#include "commands/stored.h"
+#include "dest/manifest.h"
+#include "image/image.h"
+#include "options.h"
+#include "report/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- to a file --- */
+
+/* With the dot; "" when the format is none that a name can tell (malloc). */
+static char *suffix_of(const char *format)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	const struct image_format *known = format ? image_format_find(format) : NULL;
+
+	if (known)
+		return strdup(known->suffix);
+	if (!format || format[strspn(format, letters)])
+		return strdup("");
+	return str_format(".%s", format);
+}
+
+/* In the current directory, whatever the image is called. */
+static char *default_output(const struct stored *s, struct err *err)
+{
+	const char *name = s->info.name ? s->info.name : "";
+	autofree char *suffix = suffix_of(s->info.format);
+	char *path;
+
+	if (!*name || strchr(name, '/') || str_equal(name, ".") || str_equal(name, "..")) {
+		err_set(err, ERR_REFUSED,
+			"the image's name '%s' cannot be a file's name here; say --output", name);
+		return NULL;
+	}
+	path = suffix ? str_format("%s%s", name, str_ends(name, suffix) ? "" : suffix) : NULL;
+	if (!path)
+		err_nomem(err);
+	return path;
+}
+
+/* As with every file of ours, nothing is to be seen of it before it is whole. */
+static int fetch_into(struct stored *s, struct dest *file, struct err *err)
+{
+	int fd;
+
+	file->ops->tidy(file);
+	if (file->ops->check(file, s->info.size, err) < 0 ||
+	    file->ops->reserve(file, &fd, err) < 0 || stored_fetch(s, fd, err) < 0)
+		return -1;
+	return file->ops->publish(file, &s->info, err);
+}
+
+static int fetch_to_file(struct stored *s, const struct options *opt, struct err *err)
+{
+	autofree char *path = opt->output ? strdup(opt->output) : default_output(s, err);
+	autofree char *where = path ? str_format("file:%s", path) : NULL;
+	const struct dest_config cfg = {
+		.where = where, .image_name = path, .suffix = "", .overwrite = opt->overwrite
+	};
+	autodest struct dest *file = NULL;
+
+	if (!where)
+		return path || opt->output ? err_nomem(err) : -1;
+	file = dest_open(&cfg, err);
+	return file ? fetch_into(s, file, err) : -1;
+}
+
+/* --- the command --- */
+
+static const char *proof_of(const struct stored *s)
+{
+	const char *proof = stored_proof(s);
+
+	return proof ? proof : "size";
+}
+
+static int print_json(const struct stored *s, struct err *err)
+{
+	autofree char *json = manifest_fetched_to_json(&s->info, s->info.file, proof_of(s), err);
+
+	if (!json)
+		return -1;
+	fputs(json, stdout);
+	return 0;
+}
+
+static void print_fetched(const struct stored *s, const struct options *opt)
+{
+	char shown[4096];
+
+	printf("%s\n", log_printable(shown, sizeof shown, s->info.file));
+	printf("  %s %s", size_format(s->info.size).text,
+	       log_printable(shown, sizeof shown, s->info.format ? s->info.format : "image"));
+	if (opt->to_disk)
+		printf(", unpacked to %s, which were read back and compared",
+		       size_format(s->info.virtual_size).text);
+	printf("\n");
+	if (*s->info.digests.sha256)
+		printf("  sha256 %s\n", s->info.digests.sha256);
+	printf("  verified by %s\n", proof_of(s));
+}
+
+static int fetch(struct stored *s, const struct options *opt, struct progress *progress,
+		 struct err *err)
+{
+	if (stored_find(s, opt, progress, err) < 0)
+		return -1;
+	return opt->to_disk ? fetch_to_disk(s, opt, err) : fetch_to_file(s, opt, err);
+}
+
+int command_fetch(const struct options *opt, struct err *err)
+{
+	enum progress_style style = PROGRESS_NONE;
+	autostored struct stored s = STORED_NONE;
+	struct progress *progress;
+	int done;
+
+	if (opt->output && opt->to_disk)
+		return err_set(err, ERR_USAGE, "--output is a file, --to-disk a disk; give one");
+	if (!opt->quiet)
+		progress_style_parse(opt->progress ? opt->progress : "auto", &style);
+	progress = progress_start(style);
+	done = fetch(&s, opt, progress, err);
+	progress_stop(progress);
+	if (done == 0 && opt->json)
+		return print_json(&s, err);
+	if (done == 0 && !opt->quiet && style != PROGRESS_JSON)
+		print_fetched(&s, opt);
+	return done;
+}

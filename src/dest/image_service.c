@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dest/image_service.h"
+
+#include "base/err.h"
+#include "base/str.h"
+#include "dest/endpoint.h"
+#include "dest/image_inner.h"
+#include "dest/image_json.h"
+#include "dest/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static void texts_free(char **texts)
+{
+	for (char **text = texts; text && *text; text++)
+		free(*text);
+	free(texts);
+}
+
+void service_image_free(struct service_image *image)
+{
+	free(image->id);
+	free(image->name);
+	free(image->status);
+	free(image->disk_format);
+	free(image->container_format);
+	free(image->owner);
+	free(image->visibility);
+	free(image->created_at);
+	free(image->checksum);
+	free(image->hash_algo);
+	free(image->hash_value);
+	texts_free(image->tags);
+	texts_free(image->properties);
+	*image = (struct service_image){ 0 };
+}
+
+/* --- create --- */
+
+/* Nobody else would take an id that we drew; but what is there must not be overwritten. */
+static bool is_as_wanted(const struct service_image *there, const struct service_image *wanted)
+{
+	return str_equal(there->status, "queued") &&
+	       str_equal(there->name ? there->name : "", wanted->name ? wanted->name : "") &&
+	       properties_hold(there->properties, wanted->properties);
+}
+
+static int is_created(struct session *s, const void *ctx, struct err *err)
+{
+	const struct service_image *wanted = ctx;
+	struct service_image there;
+	int rc = service_get(s, wanted->id, &there, err);
+
+	if (rc <= 0)
+		return rc;
+	rc = is_as_wanted(&there, wanted) ? 1 : -1;
+	if (rc < 0)
+		err_set(err, ERR_FAILED,
+			"the image service has an image %s already that is not the one that was "
+			"to be made",
+			wanted->id);
+	service_image_free(&there);
+	return rc;
+}
+
+static const char *create_hint(const struct service_image *wanted)
+{
+	if (wanted->visibility && str_equal(wanted->visibility, "public"))
+		return "publishing an image to all takes a role that you may not have";
+	return NULL;
+}
+
+int service_create(struct session *s, const struct service_image *wanted, struct err *err)
+{
+	static const struct http_header headers[] = { { "Content-Type", "application/json" },
+						      { NULL, NULL } };
+	struct http_request request = { .method = "POST", .url = "/v2/images", .headers = headers };
+	struct deed deed = { .request = &request,
+			     .done = 201,
+			     .what = "making the image",
+			     .hint = create_hint(wanted),
+			     .is_done = is_created,
+			     .ctx = wanted };
+	autofree char *body = NULL;
+
+	if (service_check_names(wanted->name, wanted->properties, wanted->tags, err) < 0)
+		return -1;
+	body = image_to_json(wanted, err);
+	request.text = body;
+	return body ? service_do_once(s, &deed, err) : -1;
+}
+
+/* --- one image --- */
+
+static int read_image(const struct http_response *r, const char *id, struct service_image *out,
+		      struct err *err)
+{
+	if (image_from_json(r->body, r->body_len, out, err) < 0)
+		return -1;
+	if (strcasecmp(out->id, id) == 0)
+		return 1;
+	service_image_free(out);
+	return err_set(err, ERR_FAILED, "the image service answered with another image than %s",
+		       id);
+}
+
+int service_get(struct session *s, const char *id, struct service_image *out, struct err *err)
+{
+	autoresponse struct http_response r = { 0 };
+	autofree char *path = service_path(id, "", err);
+
+	*out = (struct service_image){ 0 };
+	if (!path || service_ask(s, path, &r, err) < 0)
+		return -1;
+	if (r.status == 404)
+		return 0;
+	if (r.status != 200)
+		return endpoint_error(&r, "looking at the image", NULL, err);
+	return read_image(&r, id, out, err);
+}
+
+static int patch(struct session *s, const char *id, const char *body, const char *what,
+		 struct err *err)
+{
+	static const struct http_header headers[] = {
+		{ "Content-Type", "application/openstack-images-v2.1-json-patch" }, { NULL, NULL }
+	};
+	autoresponse struct http_response r = { 0 };
+	autofree char *path = service_path(id, "", err);
+	struct http_request request = { .method = "PATCH",
+					.url = path,
+					.headers = headers,
+					.text = body,
+					.tries = SERVICE_TRIES };
+
+	if (!path || session_send(s, &request, &r, err) < 0)
+		return -1;
+	return r.status == 200 ? 0 : endpoint_error(&r, what, NULL, err);
+}
+
+int service_set_properties(struct session *s, const char *id, char *const *properties,
+			   struct err *err)
+{
+	autofree char *body = NULL;
+	size_t count;
+
+	if (service_check_names(NULL, properties, NULL, err) < 0)
+		return -1;
+	body = image_properties_patch(properties, &count, err);
+	if (!body)
+		return -1;
+	return count ? patch(s, id, body, "setting the image's properties", err) : 0;
+}
+
+int service_set_protected(struct session *s, const char *id, bool is_protected, struct err *err)
+{
+	autofree char *body = image_protected_patch(is_protected, err);
+
+	return body ? patch(s, id, body, "changing the image's protection", err) : -1;
+}
+
+/* A 403 is what a protected image gets; one that is not ours is a 404. */
+int service_delete(struct session *s, const char *id, enum service_when when, struct err *err)
+{
+	autoresponse struct http_response r = { 0 };
+	autofree char *path = service_path(id, "", err);
+	struct http_request request = { .method = "DELETE", .url = path, .tries = SERVICE_TRIES };
+
+	if (when == SERVICE_KEEP_ON) {
+		request.even_if_interrupted = true;
+		request.total_seconds = 20;
+		request.tries = 3;
+	}
+	if (!path || session_send(s, &request, &r, err) < 0)
+		return -1;
+	if (r.status == 204 || r.status == 200 || r.status == 404)
+		return 0;
+	return endpoint_error(&r, "deleting the image", NULL, err);
+}
+
+/* --- its data --- */
+
+int service_put(struct session *s, const char *id, enum service_way way,
+		const struct http_upload *data, struct http_response *out, struct err *err)
+{
+	char size[24];
+	const struct http_header headers[] = { { "Content-Type", "application/octet-stream" },
+					       { "X-OpenStack-Image-Size", size },
+					       { NULL, NULL } };
+	autofree char *path = service_path(id, way == SERVICE_DIRECT ? "/file" : "/stage", err);
+	struct http_request request = {
+		.method = "PUT", .url = path, .headers = headers, .upload = data
+	};
+
+	*out = (struct http_response){ .is_certain_unsent = true };
+	snprintf(size, sizeof size, "%" PRIu64, data->size);
+	return path ? session_send_once(s, &request, out, err) : -1;
+}
+
+int service_download(struct session *s, const char *id, uint64_t offset,
+		     const struct http_download *to, struct http_response *out, struct err *err)
+{
+	char range[40];
+	const struct http_header headers[] = { { "Range", offset ? range : NULL }, { NULL, NULL } };
+	autofree char *path = service_path(id, "/file", err);
+	struct http_request request = {
+		.method = "GET", .url = path, .headers = headers, .download = to
+	};
+
+	*out = (struct http_response){ .is_certain_unsent = true };
+	snprintf(range, sizeof range, "bytes=%" PRIu64 "-", offset);
+	return path ? session_send(s, &request, out, err) : -1;
+}
+
+/* --- the service --- */
+
+uint64_t service_room(struct session *s)
+{
+	autoresponse struct http_response r = { 0 };
+	struct err ignored;
+
+	if (service_ask(s, "/v2/info/usage", &r, &ignored) < 0 || r.status != 200)
+		return UINT64_MAX;
+	return answer_room(r.body, r.body_len);
+}
+
+int service_takes_format(struct session *s, const char *format, struct err *err)
+{
+	autoresponse struct http_response r = { 0 };
+
+	if (service_ask(s, "/v2/schemas/image", &r, err) < 0)
+		return -1;
+	if (r.status != 200)
+		return endpoint_error(&r, "asking the image service for its formats", NULL, err);
+	return answer_takes_format(r.body, r.body_len, format, err);
+}

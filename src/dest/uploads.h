@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CCSNAP_UPLOADS_H
+#define CCSNAP_UPLOADS_H
+
+#include "base/cleanup.h"
+
+/* The images that runs on this host have begun to make at image services: a note
+ * each, on stable storage before the service hears of the image, and gone when the
+ * image is proven or deleted.  A note is locked (flock) as long as its run lives;
+ * one without a lock tells of an image that a killed run left behind.
+ *
+ * In /var/lib/ccsnap/uploads for root, else in $XDG_STATE_HOME/ccsnap/uploads
+ * (~/.local/state): one JSON file an image, 0600, named by its id.
+ */
+struct err;
+struct uploads;
+
+struct upload_note {
+	const char *image_id;
+	const char *endpoint, *project_id; /* whose id it is */
+	const char *name;		   /* of the image, for messages */
+};
+
+/* The folder (malloc), made or not; NULL without a home. */
+char *uploads_default_folder(void);
+
+/* Could a note be written there?  Changes nothing. */
+int uploads_check(struct err *err);
+
+struct uploads *uploads_open(struct err *err); /* makes the folder */
+void uploads_close(struct uploads *u);	       /* NULL is fine; notes stay */
+
+int uploads_begin(struct uploads *u, const struct upload_note *note, struct err *err);
+void uploads_end(struct uploads *u, const char *image_id);
+
+/* Call forget for each note of a dead run with that endpoint and project; 0 from it
+ * removes the note.  Notes that cannot be read are left, with a warning.
+ */
+int uploads_sweep(struct uploads *u, const char *endpoint, const char *project_id,
+		  int (*forget)(void *ctx, const struct upload_note *note), void *ctx,
+		  struct err *err);
+
+CLEANUP_TYPE(struct uploads, uploads, uploads_close)
+#define autouploads CLEANUP(uploads_cleanup)
+
+#endif
