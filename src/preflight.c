@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "commands/ask.h"
 #include "image/image.h"
 #include "pipeline/pipeline.h"
 #include "plan.h"
@@ -15,21 +16,6 @@
 
 /* Manifest and report. */
 #define NOTES_BYTES (64 * KIB)
-
-/* false unless the answer is yes, and at once when nobody sits there. */
-static bool ask_yes(const char *why)
-{
-	char answer[16] = "", shown[1024];
-
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return false;
-	fprintf(stderr, "ccsnap: %s\nccsnap: capture it all the same? [y/N] ",
-		log_printable(shown, sizeof shown, why));
-	fflush(stderr);
-	if (read(STDIN_FILENO, answer, sizeof answer - 1) <= 0 || interrupt_pending())
-		return false;
-	return answer[0] == 'y' || answer[0] == 'Y';
-}
 
 /* More data than anybody should store without a thought: cc-snapshot's warning. */
 static int check_amount(const struct preflight *p, struct err *err)
@@ -49,7 +35,7 @@ static int check_amount(const struct preflight *p, struct err *err)
 		log_warn("%s", what);
 		return 0;
 	}
-	if (ask_yes(what))
+	if (ask_yes(what, "capture it all the same?"))
 		return 0;
 	if (interrupt_check(err) < 0)
 		return -1;

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 /* Keys that are ours to give. */
-#define OWN_PREFIX "ccsnap_"
 
 /* --- a list ------------------------------------------------------------------------ */
 
@@ -198,9 +197,9 @@ int properties_set_users(char ***list, char *const *pairs, struct err *err)
 
 		if (!key)
 			return err_nomem(err);
-		if (str_starts(key, OWN_PREFIX))
+		if (str_starts(key, PROPERTY_PREFIX))
 			return err_set(err, ERR_USAGE,
-				       "--property: %s: what begins with " OWN_PREFIX
+				       "--property: %s: what begins with " PROPERTY_PREFIX
 				       " is ccsnap's own; use another name",
 				       key);
 		if (!*value)

@@ -141,8 +141,9 @@ static void print_row(const struct image_info *info, const int *widths, unsigned
 		if (info)
 			columns[i].tell(cell, info);
 		pad = widths[i] - width_of(cell);
-		printf("%*s%s", owed + (columns[i].align == RIGHT ? pad : 0), "", cell);
-		owed = GAP + (columns[i].align == LEFT ? pad : 0);
+		if (*cell)
+			printf("%*s%s", owed + (columns[i].align == RIGHT ? pad : 0), "", cell);
+		owed = GAP + (columns[i].align == LEFT ? pad : 0) + (*cell ? 0 : owed);
 	}
 	putchar('\n');
 }

@@ -29,12 +29,13 @@ struct pruning {
 
 /* --- which --- */
 
-/* Not what is being made, nor what a service has lost; and only what is known to be
- * older than others can be found to be too old.
+/* Not what is being made, what never got its data, nor what a service has lost; and only
+ * what is known to be older than others can be found to be too old.
  */
 static bool is_whole(const struct image_info *info)
 {
-	return (!info->status || str_equal(info->status, "active")) && info->created_at;
+	return (!info->status || str_equal(info->status, "active")) && info->size > 0 &&
+	       info->created_at;
 }
 
 static bool is_from_source(const struct pruning *p, const struct image_info *info)
@@ -44,22 +45,12 @@ static bool is_from_source(const struct pruning *p, const struct image_info *inf
 	return p->opt->all_sources || (source && str_equal(source, p->source.text));
 }
 
-/* What a cloud makes of an instance that was started from an image of ours inherits all
- * properties of that, and is not ours.
- */
-static bool is_snapshot_of_instance(const struct image_info *info)
-{
-	const char *type = image_property(info, "image_type");
-
-	return image_property(info, "base_image_ref") || (type && str_equal(type, "snapshot"));
-}
-
 static bool is_of_series(const struct pruning *p, const struct image_info *info)
 {
 	const struct image_filter series = { .series = p->opt->series };
 
 	return image_matches(info, &series) && image_property(info, PROPERTY_VERSION) &&
-	       !is_snapshot_of_instance(info) && is_whole(info) && is_from_source(p, info);
+	       is_whole(info) && is_from_source(p, info);
 }
 
 /* Protected images stay in addition to those that are to be kept. */

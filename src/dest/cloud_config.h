@@ -9,10 +9,13 @@
  *
  * A cloud that is named (--to=glance:NAME, --os-cloud, OS_CLOUD) is looked up as
  * openstacksdk does it: the first clouds.yaml (or .yml, .json) of
- * OS_CLIENT_CONFIG_FILE, ".", $XDG_CONFIG_HOME/openstack (~/.config/openstack),
- * /etc/openstack; clouds-public.yaml for its profile; secure.yaml on top.  Without
- * a name: OS_* of the environment; a clouds.yaml with a single cloud; the metadata
- * service.  Scalars stay the strings that they are in the file.
+ * OS_CLIENT_CONFIG_FILE, ".", openstack/ in $XDG_CONFIG_HOME, ~/.config and
+ * $XDG_CONFIG_DIRS (/etc/xdg), /etc/openstack; clouds-public.yaml for its profile;
+ * secure.yaml (OS_CLIENT_SECURE_FILE) on top; then the variables that the openstack
+ * client lets win (see cloud_env.h).  Without a name: credentials in OS_* of the
+ * environment; a clouds.yaml with a single cloud; the metadata service, to which
+ * CCSNAP_METADATA_URL may give another address.  Scalars stay the strings that they
+ * are in the file; only null, ~ and nothing, without quotes, are no value.
  */
 struct err;
 

@@ -182,6 +182,19 @@ static enum found look(const struct request *r, const char *path, const char *me
 	return found;
 }
 
+/* The second file only where the first says nothing: whoever does not answer once will
+ * not do it twice.
+ */
+static enum found look_at_both(const struct request *r, struct cloud_metadata *out, struct err *err)
+{
+	enum found found;
+
+	found = look(r, "openstack/latest/vendor_data2.json", "chameleon", out, err);
+	if (found == FOUND_NOTHING)
+		found = look(r, "openstack/latest/vendor_data.json", NULL, out, err);
+	return found;
+}
+
 int cloud_metadata_read(struct cloud_metadata *out, unsigned tries, struct err *err)
 {
 	static const struct http_config config = { .connect_seconds = CONNECT_SECONDS,
@@ -189,20 +202,13 @@ int cloud_metadata_read(struct cloud_metadata *out, unsigned tries, struct err *
 						   .total_seconds = TOTAL_SECONDS };
 	const char *base = getenv(CLOUD_METADATA_VARIABLE);
 	autohttp struct http *http = NULL;
-	struct request request;
 	enum found found;
 
 	*out = (struct cloud_metadata){ .url = NULL };
 	base = base && *base ? base : BASE_URL;
-	if (url_check(base, CLOUD_METADATA_VARIABLE, err) < 0)
+	if (url_check(base, CLOUD_METADATA_VARIABLE, err) < 0 || !(http = http_open(&config, err)))
 		return -1;
-	http = http_open(&config, err);
-	if (!http)
-		return -1;
-	request = (struct request){ http, base, tries };
-	found = look(&request, "openstack/latest/vendor_data2.json", "chameleon", out, err);
-	if (found == FOUND_NOTHING)
-		found = look(&request, "openstack/latest/vendor_data.json", NULL, out, err);
+	found = look_at_both(&(struct request){ http, base, tries }, out, err);
 	if (found != FOUND_IT)
 		cloud_metadata_free(out);
 	return found == FOUND_NOBODY ? 0 : (int)found;

@@ -117,7 +117,7 @@ struct cloud_node *cloud_region_apply(struct cloud_tree *tree, struct cloud_node
 				      const struct cloud_node *regions, const char *wanted,
 				      const char *cloud, struct err *err)
 {
-	const struct cloud_node free_choice = { .file = "OS_REGION_NAME" };
+	const struct cloud_node from_variable = { .file = "OS_REGION_NAME" };
 	struct region region = { .name = NULL };
 
 	if (regions && !(regions = as_list(tree, regions, err)))
@@ -126,7 +126,7 @@ struct cloud_node *cloud_region_apply(struct cloud_tree *tree, struct cloud_node
 		if (region_find(tree, regions, wanted, cloud, &region, err) < 0)
 			return NULL;
 	} else if (wanted) {
-		region.name = cloud_node_new(tree, CLOUD_TEXT, wanted, &free_choice, err);
+		region.name = cloud_node_new(tree, CLOUD_TEXT, wanted, &from_variable, err);
 	} else {
 		return settings;
 	}

@@ -23,7 +23,7 @@ const struct dest_kind dest_kinds[] = {
 	{ "glance", "glance[:CLOUD]", glance_open, true },
 	{ "https", "https://HOST/PATH", https_put_open, true },
 	{ "http", "http://HOST/PATH", http_put_open, true },
-	{ NULL },
+	{ 0 },
 };
 
 const struct dest_kind *dest_kind_find(const char *where, const char **rest)
@@ -32,7 +32,7 @@ const struct dest_kind *dest_kind_find(const char *where, const char **rest)
 		size_t len = strlen(kind->scheme);
 
 		if (strncmp(where, kind->scheme, len) == 0 &&
-		    (where[len] == ':' || where[len] == '\0')) {
+		    (where[len] == ':' || (where[len] == '\0' && kind->form[len] == '['))) {
 			*rest = where[len] ? where + len + 1 : NULL;
 			return kind;
 		}

@@ -56,6 +56,7 @@ int image_list_add(struct image_list *list, struct image_info *info, struct err 
 const char *image_property(const struct image_info *info, const char *key);
 
 /* What ccsnap notes of every image that it makes, among its properties. */
+#define PROPERTY_PREFIX	 "ccsnap_"
 #define PROPERTY_VERSION "ccsnap_version"
 #define PROPERTY_SERIES	 "ccsnap_series"
 #define PROPERTY_SOURCE	 "ccsnap_source" /* a UUID: this machine and this path on it */
@@ -181,7 +182,7 @@ struct dest_config {
 
 struct dest_kind {
 	const char *scheme; /* where is this, or begins with this and a colon */
-	const char *form;   /* for messages: "folder:PATH" */
+	const char *form;   /* "folder:PATH"; a [ behind the scheme: it may stand alone */
 
 	/* rest is what follows the colon; NULL without a colon. */
 	struct dest *(*open)(const struct dest_config *cfg, const char *rest, struct err *err);

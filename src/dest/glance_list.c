@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dest/glance_inner.h"
 
+#include "base/array.h"
 #include "base/str.h"
 #include "dest/image_service.h"
 #include "dest/session.h"
@@ -37,6 +38,30 @@ static void set_digests(struct image_info *info)
 		set_digest(d->sha512, sizeof d->sha512 - 1, info->hash_value);
 }
 
+/* What a cloud makes of an instance that was started from an image of ours inherits all
+ * properties of that, and is not ours.
+ */
+static bool is_snapshot_of_instance(const struct image_info *info)
+{
+	const char *type = image_property(info, "image_type");
+
+	return image_property(info, "base_image_ref") || (type && str_equal(type, "snapshot"));
+}
+
+static void drop_inherited(struct image_info *info)
+{
+	size_t kept = 0;
+
+	for (char **p = info->properties; p && *p; p++) {
+		if (str_starts(*p, PROPERTY_PREFIX))
+			free(*p);
+		else
+			info->properties[kept++] = *p;
+	}
+	if (info->properties)
+		info->properties[kept] = NULL;
+}
+
 /* What belongs to image moves to info. */
 static int to_info(const struct glance *g, struct service_image *image, struct image_info *info,
 		   struct err *err)
@@ -57,6 +82,8 @@ static int to_info(const struct glance *g, struct service_image *image, struct i
 		.checksum = steal(&image->checksum),
 	};
 	info->file = glance_file_url(g, info->id);
+	if (is_snapshot_of_instance(info))
+		drop_inherited(info);
 	set_digests(info);
 	return info->name && info->format && info->created_at && info->file ? 0 : err_nomem(err);
 }
@@ -73,6 +100,22 @@ static int add_image(const struct glance *g, struct service_image *image,
 	return rc;
 }
 
+/* By its id also one that another project shares with us. */
+static int get_image(const struct glance *g, const char *id, struct service_images *out,
+		     struct err *err)
+{
+	struct service_image image = { 0 };
+	int found = service_get(g->session, id, &image, err);
+
+	if (found == 1 && !array_room(out->at, out->cap, 1))
+		found = err_nomem(err);
+	if (found == 1)
+		out->at[out->len++] = image;
+	else
+		service_image_free(&image);
+	return found < 0 ? -1 : 0;
+}
+
 /* What the service can sort out itself need not travel; image_matches has the last
  * word.
  */
@@ -86,13 +129,13 @@ static int list_images(const struct glance *g, const struct image_filter *filter
 		.name = filter->name,
 		.tag = filter->tag,
 		.owner = session_project_id(g->session),
-		.id = filter->id,
 		.properties = properties,
 	};
 
 	if (filter->series && !series)
 		return err_nomem(err);
-	return service_list(g->session, &wanted, out, err);
+	return filter->id ? get_image(g, filter->id, out, err)
+			  : service_list(g->session, &wanted, out, err);
 }
 
 int glance_list(struct dest *dest, const struct image_filter *filter, struct image_list *out,

@@ -10,7 +10,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CONNECT_SECONDS = 30, STALL_SECONDS = 300 };
@@ -33,50 +32,49 @@ static int global_start_once(struct err *err)
 	return 0;
 }
 
-/* A copy of the path of a file (NULL: none) that can be read. */
-static int keep_path(char **copy, const char *path, const char *what, struct err *err)
+/* libcurl would only find out when it is too late to say so. */
+static int check_file(const char *path, const char *what, struct err *err)
 {
-	if (!path)
-		return 0;
-	if (access(path, R_OK) < 0)
+	if (path && access(path, R_OK) < 0)
 		return err_errno(err, ERR_REFUSED, "%s %s", what, path);
-	*copy = strdup(path);
-	return *copy ? 0 : err_nomem(err);
+	return 0;
 }
 
-static bool is_directory(const char *path)
+static int check_files(const struct http_config *cfg, struct err *err)
 {
-	struct stat st;
-
-	return path && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (check_file(cfg->cacert, "the CA certificates in", err) < 0 ||
+	    check_file(cfg->cert, "our certificate in", err) < 0)
+		return -1;
+	return check_file(cfg->key, "the key of our certificate in", err);
 }
 
-static int keep_config(struct http *http, const struct http_config *cfg, struct err *err)
+static int set_up(struct http *http, const struct http_config *cfg, struct err *err)
 {
-	http->insecure = cfg->insecure;
+	CURLcode code;
+
 	http->connect_seconds = cfg->connect_seconds ? cfg->connect_seconds : CONNECT_SECONDS;
 	http->stall_seconds = cfg->stall_seconds ? cfg->stall_seconds : STALL_SECONDS;
 	http->total_seconds = cfg->total_seconds;
 	http->limit_rate = cfg->limit_rate;
-	http->cacert_is_directory = is_directory(cfg->cacert);
-	if (keep_path(&http->cacert, cfg->cacert, "the CA certificates in", err) < 0 ||
-	    keep_path(&http->cert, cfg->cert, "our certificate in", err) < 0)
-		return -1;
-	return keep_path(&http->key, cfg->key, "the key of our certificate in", err);
+	code = http_set_up(http, cfg);
+	if (code != CURLE_OK)
+		return err_set(err, ERR_FAILED, "libcurl cannot do what it must: %s",
+			       curl_easy_strerror(code));
+	return 0;
 }
 
 struct http *http_open(const struct http_config *cfg, struct err *err)
 {
 	autohttp struct http *http = NULL;
 
-	if (global_start_once(err) < 0)
+	if (check_files(cfg, err) < 0 || global_start_once(err) < 0)
 		return NULL;
 	http = calloc(1, sizeof *http);
 	if (!http || !(http->curl = curl_easy_init())) {
 		err_nomem(err);
 		return NULL;
 	}
-	return keep_config(http, cfg, err) < 0 ? NULL : steal(&http);
+	return set_up(http, cfg, err) < 0 ? NULL : steal(&http);
 }
 
 void http_close(struct http *http)
@@ -84,9 +82,6 @@ void http_close(struct http *http)
 	if (!http)
 		return;
 	curl_easy_cleanup(http->curl);
-	free(http->cacert);
-	free(http->cert);
-	free(http->key);
 	free(http);
 }
 

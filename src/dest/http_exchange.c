@@ -9,36 +9,7 @@
 #include "dest/url.h"
 
 #include <assert.h>
-#include "config.h"
 #include <string.h>
-
-/* libcurl's.  Larger is not faster: measured from 64 KiB to 2 MiB, a gigabyte took the
- * same time and CPU, for the sockets take less at once.  This much suits those who read
- * and hash in passing.
- */
-#define PORTION_MAX	    (512 * KIB)
-#define UPLOAD_BUFFER_MIN   (16 * KIB)
-#define DOWNLOAD_BUFFER_MIN (1 * KIB)
-
-/* Portions a second, when there is a rate. */
-#define PORTIONS 4
-
-uint64_t http_portion(const struct http *http)
-{
-	uint64_t portion = http->limit_rate / PORTIONS;
-
-	return http->limit_rate ? MIN(MAX(portion, 1), PORTION_MAX) : PORTION_MAX;
-}
-
-/* Of what comes, libcurl takes many buffers full before it rests. */
-static uint64_t download_buffer(const struct http *http)
-{
-	const unsigned many = 100 / PORTIONS;
-
-	if (!http->limit_rate)
-		return PORTION_MAX;
-	return MAX(http_portion(http) / many, DOWNLOAD_BUFFER_MIN);
-}
 
 static void headers_cleanup(struct curl_slist **list)
 {
@@ -46,77 +17,40 @@ static void headers_cleanup(struct curl_slist **list)
 }
 #define autoheaders CLEANUP(headers_cleanup)
 
-/* Only what http.h promises: libcurl could do much more. */
-static CURLcode set_manners(CURL *curl)
+/* Nothing is left of an earlier request.  Not by curl_easy_reset: that forgets the sizes of
+ * buffers that libcurl may have kept.
+ */
+static CURLcode forget(CURL *curl)
 {
 	CURLcode code = CURLE_OK;
 
-	HTTP_SET(curl, code, CURLOPT_PROTOCOLS_STR, "http,https");
-	HTTP_SET(curl, code, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-	HTTP_SET(curl, code, CURLOPT_FOLLOWLOCATION, 0L);
-	HTTP_SET(curl, code, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	HTTP_SET(curl, code, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-	HTTP_SET(curl, code, CURLOPT_PATH_AS_IS, 1L);
-	HTTP_SET(curl, code, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
-	HTTP_SET(curl, code, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-	HTTP_SET(curl, code, CURLOPT_USERAGENT, "ccsnap/" PACKAGE_VERSION);
-	HTTP_SET(curl, code, CURLOPT_TCP_KEEPALIVE, 1L);
-	HTTP_SET(curl, code, CURLOPT_NOSIGNAL, 1L);
-#if LIBCURL_VERSION_NUM >= 0x075700
-	/* a name server that does not answer must not hold up the end */
-	HTTP_SET(curl, code, CURLOPT_QUICK_EXIT, 1L);
-#endif
+	HTTP_SET(curl, code, CURLOPT_POSTFIELDS, NULL);
+	HTTP_SET(curl, code, CURLOPT_HTTPGET, 1L);
+	HTTP_SET(curl, code, CURLOPT_CUSTOMREQUEST, NULL);
+	HTTP_SET(curl, code, CURLOPT_HTTPHEADER, NULL);
+	HTTP_SET(curl, code, CURLOPT_USERNAME, NULL);
+	HTTP_SET(curl, code, CURLOPT_PASSWORD, NULL);
+	HTTP_SET(curl, code, CURLOPT_TIMEOUT_MS, 0L);
 	return code;
 }
 
-static CURLcode set_tls(CURL *curl, const struct http *http)
+static CURLcode set_deadline(CURL *curl, uint64_t deadline)
 {
 	CURLcode code = CURLE_OK;
+	uint64_t now = clock_ns(), ms = deadline > now ? (deadline - now) / 1000000 : 0;
 
-	HTTP_SET(curl, code, CURLOPT_SSL_VERIFYPEER, http->insecure ? 0L : 1L);
-	HTTP_SET(curl, code, CURLOPT_SSL_VERIFYHOST, http->insecure ? 0L : 2L);
-	if (http->cacert) {
-		/* instead of the system's, both forms of which are set by default */
-		HTTP_SET(curl, code, CURLOPT_CAINFO,
-			 http->cacert_is_directory ? NULL : http->cacert);
-		HTTP_SET(curl, code, CURLOPT_CAPATH,
-			 http->cacert_is_directory ? http->cacert : NULL);
-	}
-	HTTP_SET(curl, code, CURLOPT_SSLCERT, http->cert);
-	HTTP_SET(curl, code, CURLOPT_SSLKEY, http->key);
-	/* an encrypted key fails, instead of asking at the terminal */
-	HTTP_SET(curl, code, CURLOPT_KEYPASSWD, "");
-	return code;
-}
-
-static CURLcode set_limits(CURL *curl, const struct http_hop *hop)
-{
-	const struct http *http = hop->http;
-	curl_off_t rate = (curl_off_t)MIN(http->limit_rate, INT64_MAX);
-	CURLcode code = CURLE_OK;
-
-	HTTP_SET(curl, code, CURLOPT_CONNECTTIMEOUT, (long)http->connect_seconds);
-	HTTP_SET(curl, code, CURLOPT_MAX_SEND_SPEED_LARGE, rate);
-	HTTP_SET(curl, code, CURLOPT_MAX_RECV_SPEED_LARGE, rate);
-	HTTP_SET(curl, code, CURLOPT_BUFFERSIZE, (long)download_buffer(http));
-	if (hop->deadline) {
-		uint64_t now = clock_ns();
-		uint64_t ms = hop->deadline > now ? (hop->deadline - now) / 1000000 : 0;
-
+	if (deadline)
 		HTTP_SET(curl, code, CURLOPT_TIMEOUT_MS, (long)MIN(MAX(ms, 1), LONG_MAX));
-	}
 	return code;
 }
 
-static CURLcode set_upload(CURL *curl, const struct http *http, const struct http_upload *upload)
+static CURLcode set_upload(CURL *curl, const struct http_upload *upload)
 {
 	CURLcode code = CURLE_OK;
 
 	assert(upload->size <= INT64_MAX);
 	HTTP_SET(curl, code, CURLOPT_UPLOAD, 1L);
 	HTTP_SET(curl, code, CURLOPT_INFILESIZE_LARGE, (curl_off_t)upload->size);
-	HTTP_SET(curl, code, CURLOPT_UPLOAD_BUFFERSIZE,
-		 (long)MAX(http_portion(http), UPLOAD_BUFFER_MIN));
 	return code;
 }
 
@@ -126,14 +60,13 @@ static bool is_with_body(const char *method)
 	return str_equal(method, "POST") || str_equal(method, "PUT") || str_equal(method, "PATCH");
 }
 
-static CURLcode set_method(CURL *curl, const struct http_hop *hop)
+static CURLcode set_method(CURL *curl, const struct http_request *request)
 {
-	const struct http_request *request = hop->request;
 	const char *text = request->text ? request->text : "";
 	CURLcode code = CURLE_OK;
 
 	if (request->upload) {
-		code = set_upload(curl, hop->http, request->upload);
+		code = set_upload(curl, request->upload);
 	} else if (request->text || is_with_body(request->method)) {
 		HTTP_SET(curl, code, CURLOPT_POSTFIELDS, text);
 		HTTP_SET(curl, code, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
@@ -186,17 +119,12 @@ static CURLcode set_up(struct http_exchange *x, struct curl_slist *headers)
 {
 	const struct http_hop *hop = x->hop;
 	CURL *curl = hop->http->curl;
-	CURLcode code;
+	CURLcode code = forget(curl);
 
-	/* keeps connections, names and TLS sessions */
-	curl_easy_reset(curl);
 	hop->http->why[0] = '\0';
-	code = curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, hop->http->why);
+	code = code ? code : set_method(curl, hop->request);
 	HTTP_SET(curl, code, CURLOPT_HTTPHEADER, headers);
-	code = code ? code : set_manners(curl);
-	code = code ? code : set_tls(curl, hop->http);
-	code = code ? code : set_limits(curl, hop);
-	code = code ? code : set_method(curl, hop);
+	code = code ? code : set_deadline(curl, hop->deadline);
 	code = code ? code : set_credentials(curl, hop);
 	code = code ? code : set_url(curl, hop, x->out);
 	return code ? code : http_set_callbacks(curl, x);
@@ -248,7 +176,6 @@ int http_exchange(const struct http_hop *hop, struct http_response *out, struct 
 	code = set_up(&x, headers);
 	rc = outcome(&x, code ? code : curl_easy_perform(hop->http->curl));
 	log_exchange(&x, start);
-	/* forgets our headers, callbacks and credentials */
-	curl_easy_reset(hop->http->curl);
+	forget(hop->http->curl);
 	return rc;
 }

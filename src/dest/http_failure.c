@@ -45,11 +45,21 @@ char *http_peer(const struct http_hop *hop)
 	return str_format("%s:%s", host, port);
 }
 
+/* Some end in a blank. */
+static void trim(char *text)
+{
+	size_t len = strlen(text);
+
+	while (len > 0 && text[len - 1] == ' ')
+		text[--len] = '\0';
+}
+
 static const char *words_of(const struct http_exchange *x, CURLcode code)
 {
 	static const char certificate[] = "SSL certificate problem: ";
-	const char *why = x->hop->http->why;
+	char *why = x->hop->http->why;
 
+	trim(why);
 	if (!*why)
 		return curl_easy_strerror(code);
 	return str_starts(why, certificate) ? why + sizeof certificate - 1 : why;
@@ -61,13 +71,27 @@ static int fail(struct http_exchange *x, bool may_retry)
 	return -1;
 }
 
-static int no_connection(struct http_exchange *x, CURLcode code, const char *who)
+/* Do libcurl's words name the host itself, and not a proxy? */
+static bool is_named(const char *words, const char *who)
 {
+	const char *host = who + (*who == '[');
+	const char *end = strrchr(host, ':');
+	size_t len = end ? (size_t)(end - host) : strlen(host);
+
+	if (len > 0 && host[len - 1] == ']')
+		len--;
+	return memmem(words, strlen(words), host, len);
+}
+
+static int unreachable(struct http_exchange *x, CURLcode code, const char *who)
+{
+	const char *words = words_of(x, code);
 	long sys_errno = 0;
 
 	curl_easy_getinfo(x->hop->http->curl, CURLINFO_OS_ERRNO, &sys_errno);
-	err_set(x->err, ERR_FAILED, "%s does not take connections: %s", who,
-		sys_errno ? strerror((int)sys_errno) : words_of(x, code));
+	if (sys_errno && is_named(words, who))
+		words = strerror((int)sys_errno);
+	err_set(x->err, ERR_FAILED, "%s cannot be reached: %s", who, words);
 	return fail(x, true);
 }
 
@@ -121,11 +145,13 @@ static int broke_off(struct http_exchange *x, CURLcode code, const char *who)
 	const struct http_upload *upload = x->hop->request->upload;
 	const struct http_response *r = x->out;
 
+	if (!x->is_connected)
+		return unreachable(x, code, who);
 	if (x->is_head_done)
 		err_set(x->err, ERR_FAILED,
 			"%s ended the connection after %llu bytes of its answer", who,
 			(unsigned long long)r->received);
-	else if (x->is_connected && upload)
+	else if (upload)
 		err_set(x->err, ERR_FAILED,
 			"%s ended the connection without an answer, "
 			"after %llu of %llu bytes were sent",
@@ -176,7 +202,7 @@ static const struct {
 } failures[] = {
 	{ CURLE_COULDNT_RESOLVE_HOST, no_such_host },
 	{ CURLE_COULDNT_RESOLVE_PROXY, no_such_host },
-	{ CURLE_COULDNT_CONNECT, no_connection },
+	{ CURLE_COULDNT_CONNECT, unreachable },
 	{ CURLE_OPERATION_TIMEDOUT, took_too_long },
 	{ CURLE_SEND_ERROR, broke_off },
 	{ CURLE_RECV_ERROR, broke_off },

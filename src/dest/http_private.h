@@ -13,17 +13,14 @@
  *   http_exchange.c  one request to one URL: what libcurl is told, and what came of it
  *   http_callbacks.c what libcurl calls while it works; the limits
  *
- * and beside them, used by all: http_headers.c (what is sent), http_response.c (what
- * came), http_failure.c (libcurl's errors in our words), http_retry.c (pauses) and
- * http_error.c (the server's words).
+ * and beside them: http_setup.c (what holds for all requests), http_headers.c (what is sent),
+ * http_response.c (what came), http_failure.c (libcurl's errors in our words), http_retry.c
+ * (pauses) and http_error.c (the server's words).
  */
 struct err;
 
 struct http {
 	CURL *curl;
-	char *cacert, *cert, *key; /* NULL: none */
-	bool cacert_is_directory;
-	bool insecure;
 	unsigned connect_seconds, stall_seconds, total_seconds;
 	uint64_t limit_rate;
 	char why[CURL_ERROR_SIZE]; /* libcurl's words for the last error */
@@ -66,6 +63,9 @@ struct http_exchange {
 		if ((code) == CURLE_OK)                                                            \
 			(code) = curl_easy_setopt((curl), (option), (value));                      \
 	} while (0)
+
+/* What holds for all requests. */
+CURLcode http_set_up(struct http *http, const struct http_config *cfg);
 
 /* How much to move at once: libcurl keeps to a rate by resting after each portion. */
 uint64_t http_portion(const struct http *http);

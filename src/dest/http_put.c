@@ -13,7 +13,7 @@
 enum { CHECK_TRIES = 3 };
 
 /* What ccsnap knows of an image by itself, and a user does not miss. */
-static const char *const own_properties[] = { "ccsnap_",       "os_distro=",  "os_version=", "hw_",
+static const char *const own_properties[] = { PROPERTY_PREFIX, "os_distro=",  "os_version=", "hw_",
 					      "architecture=", "provenance-", NULL };
 
 static void http_put_tidy(struct dest *dest)

@@ -69,6 +69,7 @@ expect_empty there
 
 truncate -s 2G large.raw
 create large large.raw --format raw
+: >"$out"
 env --default-signal "$CCSNAP" fetch large --to folder:store --output there/large.raw --progress json \
 	>"$out" 2>"$err" </dev/null &
 wait_until 10 test -s "$out" || fail "no progress"

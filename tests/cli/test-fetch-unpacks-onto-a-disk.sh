@@ -34,7 +34,8 @@ expect_one_line 'sgdisk -e target$'
 jq -e '.path == "target" and .virtual_size_bytes == 33554432' "$out" >/dev/null || fail "wrong result"
 cmp -n $((32 << 20)) target disk.raw || fail "differs"
 tail -c 1M target | tr -d '\0' | wc -c | grep -qx 0 || fail "the end is not empty"
-sgdisk -e target >/dev/null && sgdisk -v target | grep -q 'No problems' || fail "no sound GPT"
+sgdisk -e target >/dev/null
+sgdisk -v target | grep -q 'No problems' || fail "no sound GPT"
 
 # Refused, with nothing done: no consent, too small, no disk, in use.
 refused() { # STATUS WORDS FETCH-OPTION...
@@ -57,7 +58,8 @@ fresh 32M
 qemu-nbd -r -f raw -k "$T/run/nbd.sock" target &
 wait_until 10 test -S run/nbd.sock || fail "qemu-nbd does not start"
 refused 4 'target: in use by a running QEMU' target --yes
-kill $! && wait $! || true
+kill $!
+wait $! || true
 
 # A damaged image never gets there.
 cp store/b.raw kept
@@ -96,6 +98,7 @@ fi
 truncate -s 0 large.raw && make_mixed_disk large.raw 128
 create large large.raw --format raw
 truncate -s 128M large-target
+: >"$out"
 wrote() { grep -q '"phase": *"write"' "$out"; }
 env --default-signal "$CCSNAP" fetch large --to folder:store --to-disk large-target --yes \
 	--progress json >"$out" 2>"$err" </dev/null &

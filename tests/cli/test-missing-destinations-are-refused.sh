@@ -23,7 +23,7 @@ refused create a --source disk.raw --to folder:/proc/nosuch/store
 expect_gone nosuch
 [ "$(cat file)" = text ] || fail "file changed"
 
-for to in store folder folder: nosuch:x http://localhost:1/; do
+for to in store folder folder: nosuch:x ftp://localhost:1/; do
 	ccsnap create a --source disk.raw --to "$to"
 	expect_exit 2
 	expect_one_line 'to'

@@ -33,8 +33,6 @@ fill_store() {
 	made other-series 10 disk.raw --series S
 	made other-source 10 other.raw --series s
 	made no-series 10 disk.raw
-	# What a cloud makes of an instance inherits the properties, and is not ours.
-	made snapshot 10 disk.raw --series s --property base_image_ref=x
 	# Somebody else's, who uses our words.
 	made foreign 10 disk.raw --series s
 	jq 'del(.properties.ccsnap_version)' store/foreign.manifest.json >run/new

@@ -84,10 +84,16 @@ glance() {
 		-H "X-Auth-Token: ${token:-$(new_token "${as:-}")}"
 }
 
-# All images that the member sees, as one array; FILTER: KEY=VALUE.
+# All images that the member sees, oldest first, as one array; FILTER: KEY=VALUE.
 images() { # [FILTER]
-	glance GET /images -G -d limit=1000 -d sort=created_at:asc ${1:+--data-urlencode "$1"} |
-		jq .images
+	local page next="/images?sort=created_at:asc&limit=1000"
+
+	[ -z "${1:-}" ] || next+="&${1%%=*}=$(jq -rn --arg value "${1#*=}" '$value | @uri')"
+	while [ -n "$next" ]; do
+		page=$(glance GET "$next") || fail "images: $page"
+		jq -c '.images[]' <<<"$page"
+		next=$(jq -r '.next // "" | ltrimstr("/v2")' <<<"$page")
+	done | jq -s .
 }
 
 # shellcheck disable=SC2120 # for tests

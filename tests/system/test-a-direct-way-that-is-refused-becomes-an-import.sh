@@ -7,47 +7,61 @@
 as_ordinary_user
 head -c 3M /dev/urandom >disk.raw
 
-imported() { # OPTION...
-	upload disk.raw --overwrite "$@"
+imported() { # UPLOAD-OPTION -- FAKE-OPTION-OR-RULE...
+	local option=$1
+
+	shift 2
+	fake_service "$@"
+	upload "$T/disk.raw" "$option"
 	expect_uploaded
 	expect_report '.upload.verified_by == "sha512"'
 	expect_requests import 1
 	expect_requests stage 1 '.body_bytes == 3145728'
-	[ "$(fake_images '[.images[] | select(.status != "active")] | length')" = 0 ] || fail "left"
+	[ "$(fake_images '.images | map(.status) | join(" ")')" = active ] || fail "left: $(fake_images .)"
 }
 
-fake_service 'put status=403'
-imported
-fake_service
-imported --upload-method import
-expect_requests put 0
-fake_service
-upload disk.raw
-expect_uploaded
-expect_requests stage 0
+direct() {
+	fake_service
+	upload "$T/disk.raw"
+	expect_uploaded
+	expect_requests stage 0
+}
 
-fake_service 'put status=403'
-upload disk.raw --upload-method direct
-expect_cleaned_up_or_refused
-expect_requests stage 0
-expect_no_fake_images
-fake_service --no-import 'put status=403'
-upload disk.raw
-expect_cleaned_up_or_refused
-expect_stderr 403
-expect_requests stage 0
-fake_service --no-import
-upload disk.raw --upload-method import
-expect_exit 4
-expect_stderr 'import'
-expect_no_fake_images
+never_staged() { # UPLOAD-OPTION -- FAKE-OPTION-OR-RULE...
+	local option=$1
+
+	shift 2
+	fake_service "$@"
+	upload "$T/disk.raw" "$option"
+	expect_cleaned_up_or_refused
+	expect_stderr 403
+	expect_requests stage 0
+	expect_no_fake_images
+}
+
+not_to_be_had() {
+	fake_service --no-import
+	upload "$T/disk.raw" --upload-method import
+	expect_exit 4
+	expect_one_line 'import'
+	expect_requests post 0
+}
 
 # What was staged does not stay.
-fake_service 'import status=400'
-upload disk.raw --upload-method import
-expect_cleaned_up_or_refused
-expect_no_fake_images
-fake_service 'stage at=50% reset'
-upload disk.raw --upload-method import
-expect_cleaned_up_or_refused
-expect_no_fake_images
+cleaned_up() { # RULE...
+	fake_service "$@"
+	upload "$T/disk.raw" --upload-method import
+	expect_cleaned_up_or_refused
+	expect_no_fake_images
+}
+
+beside refused imported --upload-method=auto -- 'put status=403'
+beside asked-for imported --upload-method=import -- 'put status=500'
+beside direct direct
+beside only-direct never_staged --upload-method=direct -- 'put status=403'
+beside not-offered never_staged --upload-method=auto -- --no-import 'put status=403'
+beside not-to-be-had not_to_be_had
+beside import-refused cleaned_up 'import status=400'
+beside stage-cut cleaned_up 'stage at=50% reset'
+all_hold
+expect_no_notes

@@ -69,7 +69,8 @@ python3 -c 'import os, sys, time
 os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print(flush=True); time.sleep(60)' "$loop" >run/held &
 wait_until 10 test -s run/held || fail "not held"
 refused "$loop" 'held by something else'
-kill $! && wait $! || true
+kill $!
+wait $! || true
 [ "$(sha256sum <backing.66M)" = "$before" ] || fail "the disk has changed"
 
 fresh_loop 67M --partscan

@@ -58,8 +58,7 @@ static const struct example {
 	  "auth=appcred\n" URL USER "user_domain_id=d\nappcred_name=n\n" SECRET PUBLIC },
 
 	/* the rest */
-	{ CLOUD ", endpoint_type: internalURL, interface: admin}}",
-	  PLAIN "interface=internal\n" },
+	{ CLOUD ", endpoint_type: internalURL, interface: admin}}", PLAIN "interface=internal\n" },
 	{ CLOUD ", interface: adminURL}}", PLAIN "interface=admin\n" },
 	{ CLOUD ", image_endpoint_override: 'http://g/{region_name}', region_name: R}}",
 	  PLAIN "region=R\n" PUBLIC "image_endpoint=http://g/R\n" },
@@ -143,9 +142,10 @@ static void scalars_stay_what_was_written(void **state)
 static void json_is_read_too(void **state)
 {
 	(void)state;
-	put("clouds.json", "{\n\t\"clouds\":{\"c\":{\"verify\":false,\"auth\":{\"auth_url\":"
-			   "\"http:\\/\\/k/v3\",\t\"username\":\"u\",\n\"password\":\"sec\\u0072et\","
-			   "\"project_name\":\"p\"},\"regions\":[\"a\"]}}}\n");
+	put("clouds.json",
+	    "{\n\t\"clouds\":{\"c\":{\"verify\":false,\"auth\":{\"auth_url\":"
+	    "\"http:\\/\\/k/v3\",\t\"username\":\"u\",\n\"password\":\"sec\\u0072et\","
+	    "\"project_name\":\"p\"},\"regions\":[\"a\"]}}}\n");
 	assert_string_equal(loaded("c"), PLAIN "region=a\n" PUBLIC "insecure=yes\n");
 }
 
@@ -169,7 +169,8 @@ static void what_does_not_do_is_refused_with_its_place(void **state)
 		{ "clouds:\n  c: text", "4: ./clouds.yaml:2: cloud \"c\" must be a map" },
 		{ "clouds:\n  c:\n    auth: [a]", "4: ./clouds.yaml:3: auth must be a map" },
 		{ "clouds: {c: {auth: {password: [a]}}}", "4: ./clouds.yaml:1: expected a text" },
-		{ CLOUD ", auth_type: v3oidcpassword}}", "\"v3oidcpassword\"; password, v3password" },
+		{ CLOUD ", auth_type: v3oidcpassword}}",
+		  "\"v3oidcpassword\"; password, v3password" },
 		{ CLOUD ", insecure: maybe}}", "expected true or false" },
 		{ CLOUD ", verify: /etc/ca.pem}}", "expected true or false" },
 		{ CLOUD ", interface: private}}", "must be public, internal or admin" },
@@ -268,9 +269,10 @@ static void the_first_file_of_the_search_path_counts(void **state)
 	(void)state;
 	put("xdg/openstack/clouds.yaml", ENTRY("site"));
 	assert_user("site");
-	put(".config/openstack/clouds.json", "{\"clouds\": {\"c\": {\"auth\": {\"auth_url\": "
-					     "\"http://k/v3\", \"username\": \"json\", \"password\":"
-					     " \"secret\", \"project_name\": \"p\"}}}}");
+	put(".config/openstack/clouds.json",
+	    "{\"clouds\": {\"c\": {\"auth\": {\"auth_url\": "
+	    "\"http://k/v3\", \"username\": \"json\", \"password\":"
+	    " \"secret\", \"project_name\": \"p\"}}}}");
 	assert_user("json");
 	put(".config/openstack/clouds.yml", ENTRY("yml"));
 	assert_user("yml");
@@ -326,7 +328,8 @@ static void secure_yaml_goes_on_top(void **state)
 static void an_unknown_cloud_says_which_there_are(void **state)
 {
 	(void)state;
-	assert_says(loaded("x"), "2: there is no cloud \"x\": no clouds.yaml was found in ., /tmp/");
+	assert_says(loaded("x"),
+		    "2: there is no cloud \"x\": no clouds.yaml was found in ., /tmp/");
 	put("clouds.yaml", "clouds: {b: {}, a: {}}");
 	assert_says(loaded("x"), "2: there is no cloud \"x\": ./clouds.yaml has b, a");
 	assert_string_equal(strstr(kit_text, "has"), "has b, a");
@@ -355,8 +358,9 @@ static void a_profile_lies_below_the_entry(void **state)
 	(void)state;
 	put("clouds.yaml", "clouds: {c: {profile: v, auth: {username: u, password: secret,\n"
 			   " project_name: p}, interface: internal}}");
-	put("clouds-public.yaml", "public-clouds: {v: {auth: {auth_url: 'http://{region_name}/v3',\n"
-				  " username: vendor}, interface: admin, regions: [k, l]}}");
+	put("clouds-public.yaml",
+	    "public-clouds: {v: {auth: {auth_url: 'http://{region_name}/v3',\n"
+	    " username: vendor}, interface: admin, regions: [k, l]}}");
 	assert_string_equal(loaded("c"), PLAIN "region=k\ninterface=internal\n");
 	setenv("OS_REGION_NAME", "l", 1);
 	assert_says(loaded("c"), "auth_url=http://l/v3\n");

@@ -57,7 +57,8 @@ static const struct example {
 	  "2: OS_APPLICATION_CREDENTIAL_ID is not set" },
 	{ { "OS_AUTH_URL=http://k/v3", "OS_AUTH_TYPE=token" }, "2: OS_TOKEN is not set" },
 	{ { BASIC, "OS_PROJECT_NAME=p", "OS_IDENTITY_API_VERSION=2" },
-	  "2: OS_IDENTITY_API_VERSION: version 2 of the identity service is not supported, only 3" },
+	  "2: OS_IDENTITY_API_VERSION: version 2 of the identity service is not supported, "
+	  "only 3" },
 	{ { BASIC, "OS_PROJECT_NAME=p", "OS_INSECURE=perhaps" },
 	  "2: OS_INSECURE: expected true or false" },
 	{ { BASIC, "OS_SYSTEM_SCOPE=all" },
@@ -168,11 +169,10 @@ static void variables_go_before_a_named_cloud_where_openstack_lets_them(void **s
 	(void)state;
 	put_named();
 	set_variables(set);
-	assert_string_equal(loaded(NULL),
-			    "auth=password\nauth_url=http://env\nuser_name=eu\n"
-			    "user_domain_name=fd\nsecret=esecret\nproject_name=fp\n"
-			    "project_domain_name=epd\nregion=R\ninterface=admin\n"
-			    "cacert=/env/ca\n");
+	assert_string_equal(loaded(NULL), "auth=password\nauth_url=http://env\nuser_name=eu\n"
+					  "user_domain_name=fd\nsecret=esecret\nproject_name=fp\n"
+					  "project_domain_name=epd\nregion=R\ninterface=admin\n"
+					  "cacert=/env/ca\n");
 	assert_says(kit_said, "OS_AUTH_URL, OS_USERNAME, OS_PASSWORD of the environment replaces "
 			      "what cloud c in ./clouds.yaml says");
 }

@@ -388,6 +388,32 @@ static void filters_hold_whatever_the_service_does(void **state)
 	assert_int_equal(count_of(&(struct image_filter){ .id = ID2 }), 1);
 }
 
+/* Nova's: it has all properties of the image that the instance was started from. */
+static void a_snapshot_of_an_instance_is_not_ours(void **state)
+{
+	struct service_image *image = put_image(ID1, "mine", "active");
+	struct image_list list;
+
+	(void)state;
+	image->properties[0] = strdup(PROPERTY_SERIES "=s");
+	image->properties[1] = strdup("base_image_ref=" ID2);
+	image->properties[2] = strdup(PROPERTY_SHA256 "=" HEX64);
+	list = list_of(NULL);
+	assert_null(image_property(&list.at[0], PROPERTY_SERIES));
+	assert_string_equal(image_property(&list.at[0], "base_image_ref"), ID2);
+	assert_string_equal(list.at[0].digests.sha256, "");
+	image_list_free(&list);
+	assert_int_equal(count_of(&(struct image_filter){ .series = "s" }), 0);
+}
+
+static void an_image_of_another_project_is_found_by_its_id(void **state)
+{
+	(void)state;
+	set(&put_image(ID1, "shared", "active")->owner, "another");
+	assert_int_equal(count_of(&(struct image_filter){ .name = "shared" }), 0);
+	assert_int_equal(count_of(&(struct image_filter){ .id = ID1 }), 1);
+}
+
 static void an_image_without_a_name_is_listed(void **state)
 {
 	struct image_list list;
@@ -443,6 +469,8 @@ int main(void)
 		TEST(a_list_tells_what_the_service_does),
 		TEST(a_digest_that_is_none_is_not_shown),
 		TEST(filters_hold_whatever_the_service_does),
+		TEST(a_snapshot_of_an_instance_is_not_ours),
+		TEST(an_image_of_another_project_is_found_by_its_id),
 		TEST(an_image_without_a_name_is_listed),
 		TEST(removing_takes_the_image_and_no_protected_one),
 	};

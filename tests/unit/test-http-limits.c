@@ -38,7 +38,7 @@ static void a_port_that_nobody_listens_on_is_told(void **state)
 	close(listen_on_loopback(&port, 1));
 	snprintf(url, sizeof url, "http://127.0.0.1:%u/", port);
 	assert_no_answer(send_request(&(struct http_request){ .method = "GET", .url = url }),
-			 "does not take connections: Connection refused");
+			 " cannot be reached: Connection refused");
 	assert_has(err.text, "127.0.0.1:");
 	assert_true(answer.may_retry);
 	assert_true(answer.is_certain_unsent);
@@ -51,6 +51,62 @@ static void a_host_that_does_not_exist_is_told(void **state)
 				 .method = "GET", .url = "http://no-such-host.invalid/" }),
 			 "no-such-host.invalid:80 cannot be found");
 	assert_true(answer.is_certain_unsent);
+}
+
+static void one_failure_does_not_spoil_the_next_request(void **state)
+{
+	(void)state;
+	server_start(&server, serve_answer, NO_CONTENT);
+	send_request(
+		&(struct http_request){ .method = "GET", .url = "http://no-such-host.invalid/" });
+	assert_int_equal(get(&server, "/"), 0);
+	server_stop(&server);
+}
+
+static void a_proxy_that_is_not_there_is_told(void **state)
+{
+	unsigned port;
+	char url[64];
+
+	(void)state;
+	close(listen_on_loopback(&port, 1));
+	snprintf(url, sizeof url, "http://127.0.0.1:%u", port);
+	setenv("http_proxy", url, 1);
+	unsetenv("no_proxy");
+	assert_no_answer(send_request(&(struct http_request){ .method = "GET",
+							      .url = "http://example.org/" }),
+			 "example.org:80 cannot be reached: Failed to connect to 127.0.0.1");
+}
+
+static void a_proxy_of_the_environment_is_used(void **state)
+{
+	(void)state;
+	server_start(&server, serve_answer, NO_CONTENT);
+	setenv("http_proxy", server.url, 1);
+	unsetenv("no_proxy");
+	assert_int_equal(send_request(&(struct http_request){ .method = "GET",
+							      .url = "http://example.org/a" }),
+			 0);
+	assert_has(server.head, "GET http://example.org/a HTTP/1.1\r\n");
+	server_stop(&server);
+}
+
+static void a_tunnel_gets_no_header_of_ours(void **state)
+{
+	static const struct http_header secret[] = { { "X-Auth-Token", "sesame" }, { NULL, NULL } };
+
+	(void)state;
+	server_start(&server, serve_answer, "HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n");
+	setenv("https_proxy", server.url, 1);
+	unsetenv("no_proxy");
+	assert_no_answer(send_request(&(struct http_request){ .method = "GET",
+							      .url = "https://example.org/",
+							      .secret_headers = secret }),
+			 "example.org:443 cannot be reached: CONNECT tunnel failed, response 407");
+	assert_true(answer.is_certain_unsent);
+	assert_has(server.head, "CONNECT example.org:443 ");
+	assert_has_not(server.head, "sesame");
+	server_stop(&server);
 }
 
 /* A listener whose queue is full does not answer a SYN. */
@@ -95,6 +151,10 @@ int main(void)
 		TEST(a_request_has_a_limit_of_its_own),
 		TEST(a_port_that_nobody_listens_on_is_told),
 		TEST(a_host_that_does_not_exist_is_told),
+		TEST(one_failure_does_not_spoil_the_next_request),
+		TEST(a_proxy_that_is_not_there_is_told),
+		TEST(a_proxy_of_the_environment_is_used),
+		TEST(a_tunnel_gets_no_header_of_ours),
 		TEST(a_connection_that_is_not_made_is_given_up),
 	};
 

@@ -66,23 +66,12 @@ static void a_server_that_stops_reading_is_given_up(void **state)
 	server_stop(&server);
 }
 
-static void a_server_that_is_only_slow_is_waited_for(void **state)
-{
-	(void)state;
-	server_start(&server, serve_slowly, NULL);
-	reopen(&(struct http_config){ .stall_seconds = 1 });
-	assert_int_equal(get(&server, "/"), 0);
-	assert_int_equal(answer.body_len, 5);
-	server_stop(&server);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_server_that_says_nothing_is_given_up),
 		TEST(a_server_that_takes_the_body_and_says_nothing_is_given_up),
 		TEST(a_server_that_stops_reading_is_given_up),
-		TEST(a_server_that_is_only_slow_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,6 +150,25 @@ static void a_refusal_that_closes_ends_the_sending(void **state)
 	server_stop(&server);
 }
 
+/* Does not close before the body ends. */
+static void serve_until_silence(struct server *s)
+{
+	const struct timeval patience = { .tv_usec = 200000 };
+
+	begin_to_take(s);
+	setsockopt(s->conn, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	take_body(s, content_length(s));
+}
+
+static void a_refusal_by_a_server_that_waits_for_the_body_ends_the_sending(void **state)
+{
+	(void)state;
+	server_start(&server, serve_until_silence,
+		     "HTTP/1.1 413 Large\r\nConnection: close\r\n\r\nquota is ful");
+	assert_told_early();
+	server_stop(&server);
+}
+
 /* Without a length its body ends with the connection. */
 static void serve_then_half_close(struct server *s)
 {
@@ -310,6 +329,7 @@ int main(void)
 		TEST(a_size_over_4_gib_is_told),
 		TEST(a_refusal_while_the_server_reads_on_ends_the_sending),
 		TEST(a_refusal_that_closes_ends_the_sending),
+		TEST(a_refusal_by_a_server_that_waits_for_the_body_ends_the_sending),
 		TEST(a_refusal_of_unknown_length_ends_the_sending),
 		TEST(a_refusal_is_heard_although_the_connection_is_reset),
 		TEST(a_refusal_whose_words_are_cut_off_counts),

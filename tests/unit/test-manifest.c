@@ -202,6 +202,69 @@ static void a_list_is_an_array_of_manifests(void **state)
 	free(text);
 }
 
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("%s is not in %s", part, text);
+}
+
+static void what_only_a_service_tells_is_listed_too(void **state)
+{
+	char *tags[] = { "one", "t\"wo", NULL };
+	struct image_info info = example();
+	struct image_list list = { .at = &info, .len = 1 };
+	char *text = manifest_list_to_json(&list, &err);
+
+	(void)state;
+	assert_null(strstr(text, "\"status\""));
+	assert_null(strstr(text, "\"tags\""));
+	assert_null(strstr(text, "\"hash_"));
+	free(text);
+	info.status = "active";
+	info.tags = tags;
+	info.is_protected = true;
+	info.hash_algo = "sha512";
+	info.hash_value = "0123";
+	text = manifest_list_to_json(&list, &err);
+	assert_has(text, "\"status\": \"active\"");
+	assert_has(text, "\"protected\": true");
+	assert_has(text, "\"one\",\n      \"t\\\"wo\"");
+	assert_has(text, "\"hash_algo\": \"sha512\"");
+	assert_has(text, "\"hash_value\": \"0123\"");
+	free(text);
+}
+
+/* Of an image that a service is still waiting for, next to nothing is known. */
+static void what_is_not_known_is_null(void **state)
+{
+	struct image_info info = { .id = "x", .status = "queued" };
+	struct image_list list = { .at = &info, .len = 1 };
+	char *text = manifest_list_to_json(&list, &err);
+
+	(void)state;
+	assert_non_null(text);
+	assert_has(text, "\"name\": null");
+	assert_has(text, "\"compression\": null");
+	assert_has(text, "\"size_bytes\": null");
+	assert_has(text, "\"virtual_size_bytes\": null");
+	assert_has(text, "\"sha256\": null");
+	assert_has(text, "\"properties\": {}");
+	free(text);
+}
+
+static void what_was_fetched_says_where_it_is(void **state)
+{
+	struct image_info info = example();
+	char *text = manifest_fetched_to_json(&info, "/tmp/\xff", "sha512", &err);
+
+	(void)state;
+	assert_true(str_starts(text, "{\n"));
+	assert_has(text, "\"path\": \"/tmp/\\\\xff\"");
+	assert_has(text, "\"verified_by\": \"sha512\"");
+	assert_null(strstr(text, "checkpoints"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +276,9 @@ int main(void)
 		cmocka_unit_test(deep_nesting_is_refused),
 		cmocka_unit_test(unknown_members_are_room_for_the_future),
 		cmocka_unit_test(a_list_is_an_array_of_manifests),
+		cmocka_unit_test(what_only_a_service_tells_is_listed_too),
+		cmocka_unit_test(what_is_not_known_is_null),
+		cmocka_unit_test(what_was_fetched_says_where_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,6 +185,8 @@ static void parse_with(const struct command *c, char *one, char *two, struct err
 		parse(&opt, WORDS("verify", "i.qcow2", "--against=x", one, two), err);
 	else if (str_equal(c->name, "convert"))
 		parse(&opt, WORDS("convert", "i", "o", "--source-format=qcow2", one, two), err);
+	else if (c->args_min > 0)
+		parse(&opt, WORDS((char *)c->name, "i.qcow2", one, two), err);
 	else
 		parse(&opt, WORDS((char *)c->name, one, two), err);
 	if (err->kind == ERR_NONE)

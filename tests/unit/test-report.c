@@ -44,6 +44,7 @@ static void fill(struct report *r)
 	r->name = "disk";
 	r->finished_at = clock_now();
 	r->creation_seconds = 1.25;
+	r->image.is_whole = true;
 	r->upload_seconds = 0;
 	r->phase_seconds[PHASE_CAPTURE] = 1;
 	r->source.kind = "disk";
@@ -249,6 +250,7 @@ static int print_sample(const char *which)
 		r.status = REPORT_FAILED;
 		r.exit_code = 1;
 		r.creation_seconds = -1;
+		r.image.is_whole = false;
 		r.error_phase = report_phase_names[PHASE_CAPTURE];
 		snprintf(r.error, sizeof r.error, "it broke");
 		report_warn(&r, "it looked odd");

@@ -50,7 +50,7 @@ static void anything_else_is_refused_without_showing_it(void **state)
 					   "/pw",
 					   "ftp://h/pw",
 					   "http://",
-					   "http:///pw",
+
 					   "//h/pw",
 					   "http://h:pw/",
 					   "http://h/ pw",
