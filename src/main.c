@@ -16,12 +16,8 @@ static const struct {
 	const char *name;
 	int (*run)(const struct options *opt, struct err *err);
 } runners[] = {
-	{ "create", command_create },
-	{ "convert", command_convert },
-	{ "verify", command_verify },
-	{ "upload", command_upload },
-	{ "fetch", command_fetch },
-	{ "list", command_list },
+	{ "create", command_create }, { "convert", command_convert }, { "verify", command_verify },
+	{ "upload", command_upload }, { "fetch", command_fetch },     { "list", command_list },
 	{ "prune", command_prune },
 };
 

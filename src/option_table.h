@@ -46,8 +46,8 @@ struct option_def {
 
 	/* What kind of source or destination it is about. */
 	enum { OF_ANY, OF_TREE, OF_DISK, OF_SERVICE } of;
-	bool line_only;				     /* makes no sense as a configuration key */
-	bool prints; /* something instead of working; implies line_only */
+	bool line_only; /* makes no sense as a configuration key */
+	bool prints;	/* something instead of working; implies line_only */
 };
 
 extern const struct option_def option_table[]; /* ends with a NULL name */

@@ -41,8 +41,9 @@ struct options {
 	char *reset;	     /* NULL: the source's default */
 	bool ignore_warnings, yes, no_update;
 
-	/* An option of the command line that is only for the one kind of source, or
-	 * for images that go elsewhere; NULL for none.  What stands in a file is for the runs that it fits.
+	/* An option of the command line that is only for the one kind of source, or for
+	 * images that go elsewhere; NULL for none.  What stands in a file is for the runs
+	 * that it fits.
 	 */
 	const char *for_tree, *for_disk, *for_service;
 

@@ -47,8 +47,8 @@ static int set_format(struct local_image *image, const char *path, const char *a
 		return 0;
 	if (image->format)
 		return err_set(err, ERR_FAILED,
-			       "the manifest of %s names a format that is not known here: %s",
-			       path, image->format);
+			       "the manifest of %s names a format that is not known here: %s", path,
+			       image->format);
 	return err_set(err, ERR_USAGE, "the name %s does not tell its format; say it with --format",
 		       path);
 }

@@ -240,7 +240,8 @@ void outcome_print(const struct options *opt, const struct plan *plan, const str
 	}
 }
 
-void outcome_print_upload(const struct options *opt, const struct report *r, const char *destination)
+void outcome_print_upload(const struct options *opt, const struct report *r,
+			  const char *destination)
 {
 	char shown[4096];
 

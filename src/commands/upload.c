@@ -74,13 +74,16 @@ static int set_properties(struct uploading *u, struct err *err)
 	return u->opt->series ? properties_set(list, PROPERTY_SERIES, u->opt->series, err) : 0;
 }
 
+/* A manifest needs a word. */
+static const char unknown_compression[] = "unknown";
+
 /* What a manifest would have said, and is not known otherwise. */
 static int complete_info(struct image_info *info, const char *format, struct err *err)
 {
 	if (!info->format)
 		info->format = strdup(format);
 	if (!info->compression)
-		info->compression = strdup(str_equal(format, "raw") ? "none" : "unknown");
+		info->compression = strdup(str_equal(format, "raw") ? "none" : unknown_compression);
 	if (!info->created_at)
 		info->created_at = strdup(clock_now().text);
 	return info->format && info->compression && info->created_at ? 0 : err_nomem(err);
@@ -132,7 +135,8 @@ static void report_image(struct uploading *u)
 	r->source.padding_bytes = u->disk->padding;
 	r->source.logical_sector_size = u->disk->sector_size;
 	r->source.consistency = "offline";
-	r->image.compression = info->compression;
+	r->image.compression =
+		str_equal(info->compression, unknown_compression) ? NULL : info->compression;
 	r->image.size_bytes = r->image.allocated_bytes = info->size;
 	r->image.digests = info->digests;
 	r->image.is_whole = true;

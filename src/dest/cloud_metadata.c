@@ -199,7 +199,8 @@ int cloud_metadata_read(struct cloud_metadata *out, unsigned tries, struct err *
 {
 	static const struct http_config config = { .connect_seconds = CONNECT_SECONDS,
 						   .stall_seconds = TOTAL_SECONDS,
-						   .total_seconds = TOTAL_SECONDS };
+						   .total_seconds = TOTAL_SECONDS,
+						   .no_proxy = true };
 	const char *base = getenv(CLOUD_METADATA_VARIABLE);
 	autohttp struct http *http = NULL;
 	enum found found;

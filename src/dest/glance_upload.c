@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "base/uuid.h"
 #include "dest/dest.h"
+#include "dest/endpoint.h"
 #include "dest/glance_proof.h"
 #include "dest/glance_wait.h"
 #include "dest/image_service.h"
@@ -33,6 +34,7 @@ struct upload {
 	struct uuid_text id; /* of the image that is there now; "": none */
 	enum service_way way;
 	struct http_backoff backoff;
+	unsigned refused_tokens;    /* that cannot be renewed */
 	struct service_image there; /* as last seen */
 	struct digests *digests;
 };
@@ -138,11 +140,25 @@ static bool can_import_instead(const struct upload *u, const struct http_respons
 	return can;
 }
 
+/* A new token was had already, where one can be: another try with it does.  One that was
+ * given by hand stays what it is.
+ */
+static enum outcome judge_unauthorized(struct upload *u, struct err *err)
+{
+	bool can_renew = session_can_renew(u->job->session);
+
+	endpoint_hint(err, can_renew ? "new tokens are refused, too"
+				     : "the token was given by hand, and cannot be renewed");
+	return !can_renew && ++u->refused_tokens > 1 ? OUTCOME_FAILED : OUTCOME_UNCLEAR;
+}
+
 /* After an answer that is no success. */
 static enum outcome judge_refusal(struct upload *u, const struct http_response *r, struct err *err)
 {
 	http_error(r, "cannot send the image", err);
-	if (r->status == 401 || http_may_get_better(r))
+	if (r->status == 401)
+		return judge_unauthorized(u, err);
+	if (http_may_get_better(r))
 		return OUTCOME_UNCLEAR;
 	if (!can_import_instead(u, r))
 		return OUTCOME_FAILED;

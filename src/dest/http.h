@@ -22,6 +22,7 @@ struct http;
 struct http_config {
 	const char *cacert;	  /* file or directory of CAs; NULL: the system's */
 	const char *cert, *key;	  /* of ours, PEM; NULL: none */
+	bool no_proxy;		  /* whatever the environment says: the peer is on this link */
 	bool insecure;		  /* do not verify the server; the caller has warned */
 	unsigned connect_seconds; /* 0: 30 */
 	unsigned stall_seconds;	  /* no byte in either direction; 0: 300 */
@@ -65,6 +66,7 @@ struct http_request {
 	 * Content-Length.
 	 */
 	const char *text;
+	bool text_is_secret; /* a redirect to another origin is an error (ERR_REFUSED) */
 	const struct http_upload *upload;
 
 	const struct http_download *download; /* NULL: the body is kept in the response */

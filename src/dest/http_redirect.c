@@ -34,8 +34,9 @@ static char *next_url(const struct http_hop *hop, const struct http_response *r)
 	return url_resolve(hop->url, location);
 }
 
-static int check_hop(const char *from, const char *to, unsigned hops, struct err *err)
+static int check_hop(const struct http_hop *hop, const char *to, unsigned hops, struct err *err)
 {
+	const char *from = hop->url;
 	autofree char *shown = url_for_messages(from);
 	autofree char *target = url_for_messages(to);
 
@@ -48,6 +49,11 @@ static int check_hop(const char *from, const char *to, unsigned hops, struct err
 		return err_set(err, ERR_FAILED,
 			       "%s points to %s, which is not encrypted; not followed", shown,
 			       target);
+	if (hop->request->text_is_secret && !url_same_origin(hop->request->url, to))
+		return err_set(err, ERR_REFUSED,
+			       "%s points to another server, %s, which does not get the "
+			       "credentials; if it is to, give its own address",
+			       shown, target);
 	return 0;
 }
 
@@ -81,7 +87,7 @@ int http_follow(struct http *http, const struct http_request *request, struct ht
 		next = next_url(&hop, out);
 		if (!next)
 			return 0;
-		if (check_hop(hop.url, next, hops, err) < 0) {
+		if (check_hop(&hop, next, hops, err) < 0) {
 			free(next);
 			return give_up(out);
 		}

@@ -107,6 +107,7 @@ CURLcode http_set_up(struct http *http, const struct http_config *cfg)
 	CURLcode code = set_manners(http->curl);
 
 	HTTP_SET(http->curl, code, CURLOPT_ERRORBUFFER, http->why);
+	HTTP_SET(http->curl, code, CURLOPT_NOPROXY, cfg->no_proxy ? "*" : NULL);
 	code = code ? code : set_tls(http->curl, cfg);
 	if (code == CURLE_OK && cfg->cacert)
 		code = set_authorities(http->curl, cfg->cacert);

@@ -190,6 +190,7 @@ static int log_in(struct keystone *k, enum keystone_when when, struct err *err)
 			       k->cfg->origin);
 	request.method = "POST";
 	request.text = body;
+	request.text_is_secret = true;
 	rc = send_tokens(k, &request, &r, err);
 	login_wipe(body);
 	return rc < 0 ? -1 : take_answer(k, &r, err);

@@ -17,8 +17,8 @@ with() {
 	id=$(report .upload.image_id)
 }
 
-fetch() { # OPTION...
-	ccsnap fetch "$id" --to=glance --output got.raw "$@"
+fetch() {
+	ccsnap fetch "$id" --to=glance --output got.raw
 }
 
 whole() { # DOWNLOADS RULE...

@@ -115,8 +115,8 @@ for ((n = 0; n < count; n++)); do
 done
 upload disk.raw last
 expect_uploaded
-[ "$(images | jq '[.[] | select(.status != "active")] | map(.name) - ["password", "credential", "metadata"] | length')" = 0 ] ||
-	fail "orphans: $(images)"
+images | jq -e 'map(select(.status != "active") | .name) - ["password", "credential", "metadata"] |
+	. == []' >run/orphans || fail "orphans: $(images)"
 all_hold
 [ "$(images | jq '[.[] | select(.status != "active")] | length')" = 0 ] || fail "$(images)"
 expect_no_notes

@@ -49,7 +49,7 @@ forget_images
 # --- what it does not --------------------------------------------------------
 
 posts() {
-	grep -c '"POST /v2/images HTTP' "$bed/log/glance.log" "$bed/log/glance.out" | awk -F: '{ n += $2 } END { print n }'
+	cat "$bed"/log/glance.{log,out} | grep -c '"POST /v2/images HTTP'
 }
 
 # refused STDERR-REGEX OPTION...

@@ -62,6 +62,8 @@ static const struct example {
 	{ CLOUD ", interface: adminURL}}", PLAIN "interface=admin\n" },
 	{ CLOUD ", image_endpoint_override: 'http://g/{region_name}', region_name: R}}",
 	  PLAIN "region=R\n" PUBLIC "image_endpoint=http://g/R\n" },
+	{ CLOUD ", image_endpoint_override: '{region_name}', region_name: '{region_name}'}}",
+	  PLAIN "region={region_name}\n" PUBLIC "image_endpoint={region_name}\n" },
 	{ CLOUD ", cacert: /ca, cert: cert.pem, key: ./key}}",
 	  PLAIN PUBLIC "cacert=/ca\ncert=cert.pem\nkey=./key\n" },
 	{ CLOUD ", cacert: null, region_name: ~, key: }}", PLAIN PUBLIC },

@@ -118,6 +118,22 @@ static void the_testbeds_data_make_a_cloud(void **state)
 	assert_says(loaded(NULL), "region=other\ninterface=public\ncacert=/ca\n");
 }
 
+/* It would see the token, and ask the wrong machine's service. */
+static void a_proxy_is_not_asked_for_them(void **state)
+{
+	static struct answer first[] = {
+		{ DATA2, "200 OK", "{\"chameleon\": {" SITE ", \"service_token\": \"token-one\"}}",
+		  0, false },
+		{ .path = NULL }
+	};
+
+	(void)state;
+	answers = first;
+	setenv("http_proxy", "http://127.0.0.1:1", 1);
+	assert_string_equal(loaded(NULL), SHOWN("token-one"));
+	unsetenv("http_proxy");
+}
+
 static void the_older_file_is_the_second_choice(void **state)
 {
 	static const char *const without[] = { "{}", "{\"other\": {}}", "{\"chameleon\": {}}" };
@@ -246,6 +262,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		SERVED(the_testbeds_data_make_a_cloud),
+		SERVED(a_proxy_is_not_asked_for_them),
 		SERVED(the_older_file_is_the_second_choice),
 		SERVED(data_that_do_not_do_are_refused),
 		SERVED(an_answer_without_end_is_refused),
