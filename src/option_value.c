@@ -194,14 +194,6 @@ int option_store(struct options *opt, const struct option_def *def, const char *
 	return good ? 0 : refuse(def, shown, value, err);
 }
 
-static void free_list(char ***list)
-{
-	for (size_t i = 0; *list && (*list)[i]; i++)
-		free((*list)[i]);
-	free(*list);
-	*list = NULL;
-}
-
 void option_reset(struct options *opt, const struct option_def *def)
 {
 	void *field = (char *)opt + def->offset;
@@ -216,7 +208,8 @@ void option_reset(struct options *opt, const struct option_def *def)
 		*(char **)field = NULL;
 		break;
 	case OPTION_LIST:
-		free_list(field);
+		str_list_free(*(char ***)field);
+		*(char ***)field = NULL;
 		break;
 	case OPTION_INTEGER:
 		*(int *)field = OPTION_UNSET;

@@ -24,19 +24,6 @@
 
 /* --- a list ------------------------------------------------------------------------ */
 
-void properties_free(char **list)
-{
-	for (char **p = list; p && *p; p++)
-		free(*p);
-	free(list);
-}
-
-static void properties_cleanup(char ***list)
-{
-	properties_free(*list);
-}
-#define autoproperties CLEANUP(properties_cleanup)
-
 static size_t key_length(const char *pair)
 {
 	return strcspn(pair, "=");
@@ -155,7 +142,7 @@ static int add_system(char ***list, const struct tree_facts *facts, struct err *
 
 static int add_provenance(char ***list, const struct tree_facts *facts, struct err *err)
 {
-	autoproperties char **found = NULL;
+	autostrings char **found = NULL;
 	struct err why = { 0 };
 
 	if (!facts->provenance)
@@ -212,7 +199,7 @@ int properties_set_users(char ***list, char *const *pairs, struct err *err)
 
 char **properties_of(const struct plan *plan, const struct tree_facts *facts, struct err *err)
 {
-	autoproperties char **list = calloc(1, sizeof *list);
+	autostrings char **list = calloc(1, sizeof *list);
 
 	if (!list) {
 		err_nomem(err);

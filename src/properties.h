@@ -11,7 +11,7 @@ struct err;
 struct plan;
 struct tree_facts;
 
-/* "KEY=VALUE" strings, ends with NULL (malloc, freed by properties_free).  facts NULL: no
+/* "KEY=VALUE" strings, ends with NULL (malloc, freed by str_list_free).  facts NULL: no
  * tree.  user: plan->properties.
  */
 char **properties_of(const struct plan *plan, const struct tree_facts *facts, struct err *err);
@@ -23,7 +23,6 @@ int properties_set(char ***list, const char *key, const char *value, struct err 
  * and takes it away when VALUE is empty.  ERR_USAGE for keys that are ccsnap's own.
  */
 int properties_set_users(char ***list, char *const *pairs, struct err *err);
-void properties_free(char **list); /* NULL is fine */
 
 /* PROPERTY_SOURCE for a path on this machine: a UUID derived from the machine's id
  * (/etc/machine-id; the host's name without one) and the real path.

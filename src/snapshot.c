@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "compress/codec.h"
 #include "image/image.h"
 #include "own.h"
@@ -356,7 +357,7 @@ void snapshot_free(struct snapshot *s)
 		return;
 	source_close(s->source);
 	dest_close(s->dest);
-	properties_free(s->properties);
+	str_list_free(s->properties);
 	free(s->own);
 	account_free(&s->account);
 	free(s);

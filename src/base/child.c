@@ -61,13 +61,6 @@ static const char *const inherited[] = {
 
 #define INHERITED_COUNT (sizeof inherited / sizeof *inherited)
 
-static void free_strings(char ***list)
-{
-	for (char **s = *list; s && *s; s++)
-		free(*s);
-	free(*list);
-}
-
 static size_t count_strings(const char *const *list)
 {
 	size_t n = 0;
@@ -91,8 +84,7 @@ static bool is_set_in(const char *const *env, const char *name)
 static char **make_environment(struct launch *launch, struct err *err)
 {
 	const char *const *own = launch->cfg->env;
-	CLEANUP(free_strings)
-	char **envp = calloc(INHERITED_COUNT + count_strings(own) + 3, sizeof *envp);
+	autostrings char **envp = calloc(INHERITED_COUNT + count_strings(own) + 3, sizeof *envp);
 	size_t n = 0, failed = 0;
 
 	for (size_t i = 0; envp && i < INHERITED_COUNT; i++) {
@@ -300,7 +292,7 @@ static void name_child(struct child *child, const char *program)
 struct child *child_start(const struct child_config *cfg, struct err *err)
 {
 	struct launch launch = { .cfg = cfg };
-	CLEANUP(free_strings) char **envp = make_environment(&launch, err);
+	autostrings char **envp = make_environment(&launch, err);
 	autofree int *moved = calloc(cfg->fd_count + 1, sizeof *moved);
 	autochild struct child *child = calloc(1, sizeof *child);
 	autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -56,6 +56,21 @@ int err_context(struct err *err, const char *fmt, ...)
 	return -1;
 }
 
+int err_hint(struct err *err, const char *fmt, ...)
+{
+	size_t len = strlen(err->text);
+	char hint[sizeof err->text];
+	va_list ap;
+
+	if (len > 0 && err->text[len - 1] == '.')
+		len--;
+	va_start(ap, fmt);
+	secret_format(hint, sizeof hint, fmt, ap);
+	va_end(ap);
+	snprintf(err->text + len, sizeof err->text - len, "; %s", hint);
+	return -1;
+}
+
 int err_exit_code(const struct err *err)
 {
 	switch (err->kind) {

@@ -41,6 +41,9 @@ int err_nomem(struct err *err);
 /* Put "WHERE: " in front of the message that is there. */
 int err_context(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Put "; HINT" behind it, in place of a full stop. */
+int err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* 0, 1, 2, 4, 75 or 128 + signal. */
 int err_exit_code(const struct err *err);
 

@@ -121,3 +121,10 @@ char *str_to_utf8(const char *s)
 	*at = '\0';
 	return out;
 }
+
+void str_list_free(char **list)
+{
+	for (char **s = list; s && *s; s++)
+		free(*s);
+	free(list);
+}

@@ -2,6 +2,8 @@
 #ifndef CCSNAP_STR_H
 #define CCSNAP_STR_H
 
+#include "base/cleanup.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -32,5 +34,14 @@ bool str_is_control(const char *s);
  * one rule for names in JSON.  NULL when out of memory.
  */
 char *str_to_utf8(const char *s);
+
+/* The strings and the list itself, which ends with NULL; NULL is fine. */
+void str_list_free(char **list);
+
+static inline void str_list_cleanup(char ***list)
+{
+	str_list_free(*list);
+}
+#define autostrings CLEANUP(str_list_cleanup)
 
 #endif

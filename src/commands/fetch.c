@@ -124,8 +124,6 @@ int command_fetch(const struct options *opt, struct err *err)
 	struct progress *progress;
 	int done;
 
-	if (opt->output && opt->to_disk)
-		return err_set(err, ERR_USAGE, "--output is a file, --to-disk a disk; give one");
 	if (!opt->quiet)
 		progress_style_parse(opt->progress ? opt->progress : "auto", &style);
 	progress = progress_start(style);

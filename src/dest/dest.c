@@ -220,13 +220,6 @@ char *dest_default(void)
 	return NULL;
 }
 
-static void free_list(char **list)
-{
-	for (char **p = list; p && *p; p++)
-		free(*p);
-	free(list);
-}
-
 void image_info_free(struct image_info *info)
 {
 	free(info->id);
@@ -235,8 +228,8 @@ void image_info_free(struct image_info *info)
 	free(info->format);
 	free(info->compression);
 	free(info->created_at);
-	free_list(info->properties);
-	free_list(info->tags);
+	str_list_free(info->properties);
+	str_list_free(info->tags);
 	free(info->status);
 	free(info->hash_algo);
 	free(info->hash_value);

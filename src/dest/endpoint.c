@@ -58,16 +58,6 @@ bool endpoint_has_version(const char *url, const char *version)
 	return len - at == strlen(version) && memcmp(url + at, version, len - at) == 0;
 }
 
-int endpoint_hint(struct err *err, const char *hint)
-{
-	size_t len = strlen(err->text);
-
-	if (len > 0 && err->text[len - 1] == '.')
-		len--;
-	snprintf(err->text + len, sizeof err->text - len, "; %s", hint);
-	return -1;
-}
-
 /* Of a request that may not follow one; NULL: it was none. */
 static char *redirect_hint(const struct http_response *r)
 {
@@ -86,8 +76,8 @@ int endpoint_error(const struct http_response *r, const char *what, const char *
 	err->kind = r->status >= 400 && r->status < 500 && !http_may_get_better(r) ? ERR_REFUSED
 										   : ERR_FAILED;
 	if (hint)
-		endpoint_hint(err, hint);
+		err_hint(err, "%s", hint);
 	if (elsewhere)
-		endpoint_hint(err, elsewhere);
+		err_hint(err, "%s", elsewhere);
 	return -1;
 }

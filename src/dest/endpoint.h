@@ -25,7 +25,4 @@ bool endpoint_has_version(const char *url, const char *version);
 int endpoint_error(const struct http_response *r, const char *what, const char *hint,
 		   struct err *err);
 
-/* Put "; HINT" behind the message that is there. */
-int endpoint_hint(struct err *err, const char *hint);
-
 #endif

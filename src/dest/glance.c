@@ -214,19 +214,16 @@ static int send(struct glance *g, struct image_info *info, struct err *err)
 static int glance_publish(struct dest *dest, struct image_info *info, struct err *err)
 {
 	struct glance *g = (struct glance *)dest;
-	size_t len;
 
 	if (!g->is_adopted && workfile_keep(g->work, err) < 0)
 		return -1;
 	dest->receipt.is_kept = !g->is_adopted && dest->path;
 	if (send(g, info, err) == 0)
 		return 0;
-	len = strlen(err->text);
-	if (dest->receipt.is_kept)
-		snprintf(err->text + len, sizeof err->text - len,
-			 "; the image is in %s: send it with ccsnap upload %s --to=%s", dest->path,
-			 dest->path, g->where);
-	return -1;
+	return dest->receipt.is_kept
+		       ? err_hint(err, "the image is in %s: send it with ccsnap upload %s --to=%s",
+				  dest->path, dest->path, g->where)
+		       : -1;
 }
 
 /* --- opening and closing --- */
@@ -240,9 +237,7 @@ static void glance_close(struct dest *dest)
 	session_close(g->session);
 	for (size_t i = 0; i < sizeof g->texts / sizeof *g->texts; i++)
 		free(g->texts[i]);
-	for (char **tag = g->tags; tag && *tag; tag++)
-		free(*tag);
-	free(g->tags);
+	str_list_free(g->tags);
 	free(g->where);
 	free(dest->receipt.image_id);
 	free(dest->path);

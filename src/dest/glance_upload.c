@@ -15,7 +15,6 @@
 #include "dest/session.h"
 #include "dest/uploads.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,8 +146,9 @@ static enum outcome judge_unauthorized(struct upload *u, struct err *err)
 {
 	bool can_renew = session_can_renew(u->job->session);
 
-	endpoint_hint(err, can_renew ? "new tokens are refused, too"
-				     : "the token was given by hand, and cannot be renewed");
+	err_hint(err, "%s",
+		 can_renew ? "new tokens are refused, too"
+			   : "the token was given by hand, and cannot be renewed");
 	return !can_renew && ++u->refused_tokens > 1 ? OUTCOME_FAILED : OUTCOME_UNCLEAR;
 }
 
@@ -331,18 +331,6 @@ static int complete(const struct upload *u, struct err *err)
 
 /* --- the end --- */
 
-static void append(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void append(struct err *err, const char *fmt, ...)
-{
-	size_t len = strlen(err->text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err->text + len, sizeof err->text - len, fmt, ap);
-	va_end(ap);
-}
-
 /* The message stays that of the failure. */
 static void clean_up(struct upload *u, struct err *err)
 {
@@ -352,13 +340,13 @@ static void clean_up(struct upload *u, struct err *err)
 		return;
 	if (u->job->cfg->keep_failed) {
 		u->receipt->cleanup = CLEANUP_KEPT;
-		append(err, "; what came of image %s is kept", u->id.text);
+		err_hint(err, "what came of image %s is kept", u->id.text);
 	} else if (drop_image(u, SERVICE_KEEP_ON, &later) == 0) {
 		u->receipt->cleanup = CLEANUP_DONE;
 	} else {
 		u->receipt->cleanup = CLEANUP_FAILED;
-		append(err, "; image %s is left there (%s), the next run will delete it",
-		       u->id.text, later.text);
+		err_hint(err, "image %s is left there (%s), the next run will delete it",
+			 u->id.text, later.text);
 	}
 }
 

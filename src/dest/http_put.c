@@ -138,18 +138,15 @@ static int set_file(const struct http_put *h, struct image_info *info, struct er
 static int http_put_publish(struct dest *dest, struct image_info *info, struct err *err)
 {
 	struct http_put *h = (struct http_put *)dest;
-	size_t len;
 
 	if (set_file(h, info, err) < 0 || (!h->is_adopted && workfile_keep(h->work, err) < 0))
 		return -1;
 	dest->receipt.is_kept = !h->is_adopted && dest->path;
 	if (http_put_send(h, info, err) == 0)
 		return 0;
-	len = strlen(err->text);
-	if (dest->receipt.is_kept)
-		snprintf(err->text + len, sizeof err->text - len,
-			 "; the image is in %s: send it with ccsnap upload", dest->path);
-	return -1;
+	return dest->receipt.is_kept
+		       ? err_hint(err, "the image is in %s: send it with ccsnap upload", dest->path)
+		       : -1;
 }
 
 /* So there is nothing that fetch or remove could be told. */

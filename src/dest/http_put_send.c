@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "dest/payload.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,18 +147,6 @@ static int prove(const struct sending *s, struct image_info *info, struct err *e
 
 /* --- after a failure --- */
 
-static void append(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void append(struct err *err, const char *fmt, ...)
-{
-	size_t len = strlen(err->text);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err->text + len, sizeof err->text - len, fmt, ap);
-	va_end(ap);
-}
-
 static int delete_ours(struct http_put *h, struct err *err)
 {
 	struct http_header secret[2];
@@ -202,13 +189,13 @@ static void clean_up(const struct sending *s, struct err *err)
 		return;
 	if (s->h->keep_failed) {
 		receipt->cleanup = CLEANUP_KEPT;
-		append(err, "; what has arrived there is kept");
+		err_hint(err, "what has arrived there is kept");
 	} else if (!s->is_taken || !s->is_ours) {
 		receipt->cleanup = CLEANUP_FAILED;
-		append(err, "; what is there now is not to be trusted: delete it");
+		err_hint(err, "what is there now is not to be trusted: delete it");
 	} else if (delete_ours(s->h, &later) < 0) {
 		receipt->cleanup = CLEANUP_FAILED;
-		append(err, "; what has arrived is left there (%s): delete it", later.text);
+		err_hint(err, "what has arrived is left there (%s): delete it", later.text);
 	} else {
 		receipt->cleanup = CLEANUP_DONE;
 	}

@@ -13,13 +13,6 @@
 #include <string.h>
 #include <strings.h>
 
-static void texts_free(char **texts)
-{
-	for (char **text = texts; text && *text; text++)
-		free(*text);
-	free(texts);
-}
-
 void service_image_free(struct service_image *image)
 {
 	free(image->id);
@@ -33,8 +26,8 @@ void service_image_free(struct service_image *image)
 	free(image->checksum);
 	free(image->hash_algo);
 	free(image->hash_value);
-	texts_free(image->tags);
-	texts_free(image->properties);
+	str_list_free(image->tags);
+	str_list_free(image->properties);
 	*image = (struct service_image){ 0 };
 }
 

@@ -62,7 +62,7 @@ declare -a cases=()
 
 # beside NAME COMMAND...: in the background, in a directory and with servers of its own.
 beside() {
-	[ -d "$T/case" ] || mkdir -m 755 "$T/case"
+	[ -d "$T/case" ] || { mkdir -m 755 "$T/case" && at_exit end_cases; }
 	mkdir -m 777 "$T/case/$1"
 	(
 		cleanups=()
@@ -72,6 +72,16 @@ beside() {
 		"${@:2}"
 	) >"$T/run/$1.log" 2>&1 &
 	cases+=("$! $1")
+}
+
+# When the test ends before they do.
+end_cases() {
+	local each
+
+	for each in "${cases[@]}"; do
+		pkill -TERM -P "${each%% *}"
+		wait "${each%% *}"
+	done
 }
 
 # Wait for them; each has to hold.

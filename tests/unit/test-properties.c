@@ -39,7 +39,7 @@ static int quiet_log(void **state)
 
 static void free_list(char ***list)
 {
-	properties_free(*list);
+	str_list_free(*list);
 }
 #define autolist CLEANUP(free_list)
 
