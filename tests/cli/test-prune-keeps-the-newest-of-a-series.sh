@@ -62,19 +62,19 @@ expect_left "$all"
 ccsnap prune "${here[@]}" --series s --keep-last 2
 expect_exit 0
 [ "$(sed 's/ (.*//' "$out" | xargs)" = "removed a removed b" ] || fail "not the two oldest"
-expect_left "c d $rest other-source snapshot"
+expect_left "c d $rest other-source"
 expect_gone store/a.*
 ccsnap prune "${here[@]}" --series s --keep-last 2
 expect_exit 0
 [ ! -s "$out" ] || fail "again?"
 ccsnap prune --to folder:store --series s --keep-last 1
 expect_exit 0
-expect_left "c d $rest other-source snapshot" # nothing here came from /
+expect_left "c d $rest other-source" # nothing here came from /
 
 ccsnap prune "${here[@]}" --series s --keep-last 1 --all-sources --json
 expect_exit 0
 jq -e 'map(.name) == ["other-source", "c"]' "$out" >/dev/null || fail "wrong list"
-expect_left "d $rest snapshot"
+expect_left "d $rest"
 
 # Of the same second, the id decides, whatever the order in the directory.
 rm -rf store
@@ -99,4 +99,4 @@ wait $busy || true
 expect_exit 1
 expect_stderr 'a \([0-9a-f-]{36}\) stays: another run'
 expect_stderr '1 of 3 images could not be removed$'
-expect_left "a d $rest other-source snapshot"
+expect_left "a d $rest other-source"
