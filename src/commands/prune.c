@@ -76,14 +76,6 @@ static void keep_candidates(struct pruning *p, struct image_list *list)
 	list->len = kept;
 }
 
-static int by_time_then_id(const void *left, const void *right)
-{
-	const struct image_info *a = left, *b = right;
-	int order = strcmp(a->created_at, b->created_at);
-
-	return order ? order : strcmp(a->id, b->id);
-}
-
 static int find_images(struct pruning *p, struct err *err)
 {
 	const struct image_filter filter = { .series = p->opt->series };
@@ -91,8 +83,6 @@ static int find_images(struct pruning *p, struct err *err)
 	if (p->dest->ops->list(p->dest, &filter, &p->images, err) < 0)
 		return -1;
 	keep_candidates(p, &p->images);
-	if (p->images.len > 1)
-		qsort(p->images.at, p->images.len, sizeof *p->images.at, by_time_then_id);
 	return 0;
 }
 

@@ -220,6 +220,8 @@ static int glance_publish(struct dest *dest, struct image_info *info, struct err
 	dest->receipt.is_kept = !g->is_adopted && dest->path;
 	if (send(g, info, err) == 0)
 		return 0;
+	if (err->kind == ERR_REFUSED) /* something was done by now */
+		err->kind = ERR_FAILED;
 	return dest->receipt.is_kept
 		       ? err_hint(err, "the image is in %s: send it with ccsnap upload %s --to=%s",
 				  dest->path, dest->path, g->where)

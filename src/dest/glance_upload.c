@@ -235,7 +235,9 @@ static bool was_only_answer_lost(const struct upload *u, const struct http_respo
 
 static enum outcome find_out(struct upload *u, const struct http_response *r, struct err *err)
 {
-	const struct glance_wait wait = { u->job->session, u->id.text, u->way, LOST_SECONDS };
+	unsigned stall = u->job->cfg->stall_seconds;
+	const struct glance_wait wait = { u->job->session, u->id.text, u->way,
+					  stall ? MIN(stall, LOST_SECONDS) : LOST_SECONDS };
 	struct err why = *err;
 	int found = look(u, r, err), active;
 

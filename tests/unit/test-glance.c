@@ -152,7 +152,7 @@ static void a_refusal_ends_it_at_once(void **state)
 		dest_close(dest);
 		cloud.put_at = 0;
 		cloud.puts[0] = (struct put){ .status = refusals[i], .becomes = "queued" };
-		assert_cleaned_up(run(&dest), ERR_REFUSED, "the service's words");
+		assert_cleaned_up(run(&dest), ERR_FAILED, "the service's words");
 		assert_int_equal(dest->receipt.attempts, 1);
 	}
 }
@@ -344,16 +344,16 @@ static void nothing_is_imported_when_that_was_not_asked_for_or_cannot_be(void **
 	(void)state;
 	cloud.puts[0] = (struct put){ .status = 403, .becomes = "queued" };
 	cfg.upload_method = "direct";
-	assert_cleaned_up(run_with(&cfg, &dest), ERR_REFUSED, "403 the service's words");
+	assert_cleaned_up(run_with(&cfg, &dest), ERR_FAILED, "403 the service's words");
 	dest_close(dest);
 	cloud.put_at = 0;
 	cloud.cannot_import = true;
-	assert_cleaned_up(run(&dest), ERR_REFUSED, "403 the service's words");
+	assert_cleaned_up(run(&dest), ERR_FAILED, "403 the service's words");
 	dest_close(dest);
 	cloud.put_at = 0;
 	cloud.cannot_import = false;
 	cloud.puts[0] = (struct put){ .status = 404, .becomes = "" };
-	assert_cleaned_up(run(&dest), ERR_REFUSED, "404 the service's words");
+	assert_cleaned_up(run(&dest), ERR_FAILED, "404 the service's words");
 }
 
 static void a_failed_import_tells_the_services_reason(void **state)
@@ -366,7 +366,7 @@ static void a_failed_import_tells_the_services_reason(void **state)
 	assert_cleaned_up(run_with(&cfg, &dest), ERR_FAILED, "import failed: it has a backing");
 	dest_close(dest);
 	cloud.import_fails = true;
-	assert_cleaned_up(run_with(&cfg, &dest), ERR_REFUSED, "import: 403");
+	assert_cleaned_up(run_with(&cfg, &dest), ERR_FAILED, "import: 403");
 }
 
 /* --- the end of what fails --- */
@@ -375,7 +375,7 @@ static void a_create_that_fails_leaves_nothing(void **state)
 {
 	(void)state;
 	cloud.create_fails = true;
-	assert_cleaned_up(run(&dest), ERR_REFUSED, "create: 403");
+	assert_cleaned_up(run(&dest), ERR_FAILED, "create: 403");
 }
 
 static void an_image_whose_create_was_not_answered_is_deleted(void **state)
@@ -398,7 +398,7 @@ static void what_cannot_be_deleted_is_left_to_the_next_run(void **state)
 	(void)state;
 	cloud.puts[0] = (struct put){ .status = 413, .becomes = "queued" };
 	cloud.delete_fails = true;
-	assert_failed(run(&dest), ERR_REFUSED, "413 the service's words; image ");
+	assert_failed(run(&dest), ERR_FAILED, "413 the service's words; image ");
 	assert_words(err.text, dest->receipt.image_id);
 	assert_words(err.text, "(delete: 503");
 	assert_int_equal(dest->receipt.cleanup, CLEANUP_FAILED);
@@ -417,7 +417,7 @@ static void with_keep_failed_it_is_kept_for_good(void **state)
 	(void)state;
 	cfg.keep_failed = true;
 	cloud.puts[0] = (struct put){ .status = 413, .becomes = "queued" };
-	assert_failed(run_with(&cfg, &dest), ERR_REFUSED, "is kept");
+	assert_failed(run_with(&cfg, &dest), ERR_FAILED, "is kept");
 	assert_int_equal(dest->receipt.cleanup, CLEANUP_KEPT);
 	assert_int_equal(cloud.count, 1);
 	assert_int_equal(count_notes(), 0);
@@ -455,7 +455,7 @@ static void a_kept_file_is_there_though_the_upload_failed(void **state)
 	(void)state;
 	cfg.keep_path = path;
 	cloud.puts[0] = (struct put){ .status = 413, .becomes = "queued" };
-	assert_cleaned_up(run_with(&cfg, &dest), ERR_REFUSED, hint);
+	assert_cleaned_up(run_with(&cfg, &dest), ERR_FAILED, hint);
 	assert_true(dest->receipt.is_kept);
 	assert_string_equal(dest->path, path);
 	text = io_read_file(AT_FDCWD, path, 100, NULL, &err);
