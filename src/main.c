@@ -8,6 +8,8 @@
 #include "config.h"
 #include "options.h"
 
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,6 +43,18 @@ static int run(const struct options *opt, struct err *err)
 	return err_set(err, ERR_USAGE, "%s: no such command", opt->command->name);
 }
 
+/* Nobody would get what was asked for; without it, the work itself is what was. */
+static int check_stdout(const struct options *opt, bool is_closed, struct err *err)
+{
+	bool is_wanted = opt->json || opt->help || opt->version || opt->completion ||
+			 str_equal(opt->command->name, "list");
+
+	if (!is_closed || !is_wanted)
+		return 0;
+	return err_set(err, ERR_REFUSED,
+		       "standard output is closed, and what was asked for goes there");
+}
+
 static void set_log_level(const struct options *opt)
 {
 	if (opt->quiet)
@@ -67,6 +81,7 @@ int main(int argc, char **argv)
 {
 	struct options opt;
 	struct err err = { 0 };
+	bool is_closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
 	int code;
 
 	umask(077);
@@ -76,7 +91,9 @@ int main(int argc, char **argv)
 	code = options_parse(&opt, argc, argv, &err);
 	if (code == 0) {
 		set_log_level(&opt);
-		code = run(&opt, &err);
+		code = check_stdout(&opt, is_closed, &err);
+		if (code == 0)
+			code = run(&opt, &err);
 	}
 	options_free(&opt);
 	if (code == 0)

@@ -46,6 +46,8 @@ const struct command commands[] = {
 	{ 0 },
 };
 
+const size_t command_count = sizeof commands / sizeof *commands - 1;
+
 static const char *source_format_name(size_t i)
 {
 	return source_formats[i].name;
@@ -96,23 +98,22 @@ static bool is_power_of_two(const char *value)
 	return size_parse(value, &n) == 0 && n != 0 && (n & (n - 1)) == 0;
 }
 
-/* KEY=VALUE, fit for JSON, HTTP headers and terminals alike. */
-static bool is_property(const char *value)
+/* Fit for JSON, HTTP headers and terminals alike. */
+static bool is_text(const char *value)
 {
 	size_t n;
 
-	if (*value == '=' || !strchr(value, '='))
-		return false;
-	for (; *value; value += n) {
-		unsigned char first = (unsigned char)value[0], second = (unsigned char)value[1];
-
-		n = str_utf8_len(value);
-		if (n == 0 || first < 0x20 || first == 0x7f)
-			return false;
-		if (first == 0xc2 && second < 0xa0) /* C1 control characters */
+	for (const char *at = value; *at; at += n) {
+		n = str_utf8_len(at);
+		if (n == 0 || str_is_control(at))
 			return false;
 	}
-	return true;
+	return *value != '\0';
+}
+
+static bool is_property(const char *value)
+{
+	return *value != '=' && strchr(value, '=') && is_text(value);
 }
 
 static bool is_destination(const char *value)
@@ -122,12 +123,42 @@ static bool is_destination(const char *value)
 	return dest_kind_find(value, &rest) && (!rest || *rest);
 }
 
-static void describe_destinations(char *text, size_t cap)
+/* One that images can be looked for in. */
+static bool is_store(const char *value)
+{
+	const char *rest;
+
+	return is_destination(value) && dest_kind_find(value, &rest)->has_list;
+}
+
+static bool is_any_kind(const struct dest_kind *kind)
+{
+	return kind->scheme;
+}
+
+static bool is_store_kind(const struct dest_kind *kind)
+{
+	return kind->has_list;
+}
+
+static void describe_kinds(bool (*fits)(const struct dest_kind *kind), char *text, size_t cap)
 {
 	size_t len = 0;
 
 	for (const struct dest_kind *kind = dest_kinds; kind->scheme && len < cap; kind++)
-		len += (size_t)snprintf(text + len, cap - len, "%s%s", len ? ", " : "", kind->form);
+		if (fits(kind))
+			len += (size_t)snprintf(text + len, cap - len, "%s%s", len ? ", " : "",
+						kind->form);
+}
+
+static void describe_destinations(char *text, size_t cap)
+{
+	describe_kinds(is_any_kind, text, cap);
+}
+
+static void describe_stores(char *text, size_t cap)
+{
+	describe_kinds(is_store_kind, text, cap);
 }
 
 static const char *upload_method_name(size_t i)
@@ -143,6 +174,8 @@ static const char *visibility_name(size_t i)
 
 	return names[i];
 }
+
+#define A_TEXT "in UTF-8 without control characters"
 
 static bool is_not_empty(const char *value)
 {
@@ -160,7 +193,7 @@ static bool is_file_path(const char *value)
 {
 	const char *slash = strrchr(value, '/');
 
-	return is_file_name(slash ? slash + 1 : value);
+	return is_file_name(slash ? slash + 1 : value) && !str_equal(value, "-");
 }
 
 /* The longest that a store puts behind an image's name.  The store checks names
@@ -170,7 +203,9 @@ enum { IMAGE_NAME_MAX = NAME_MAX - (sizeof DEST_MANIFEST_SUFFIX - 1) };
 
 static_assert(NAME_MAX == 255 && IMAGE_NAME_MAX == 241, "the texts below tell these numbers");
 
-#define A_NEW_FILE     "the path of a file whose name is not . or .. and at most 255 bytes long"
+#define A_NEW_FILE                                                                                 \
+	"the path of a file (- is none: nothing is written to standard output) whose name is not " \
+	". or .. and at most 255 bytes long"
 #define AN_IMAGES_NAME "a name without /, not . or .., at most 241 bytes long"
 
 static bool is_image_name(const char *value)
@@ -305,17 +340,22 @@ const struct option_def option_table[] = {
 	{ "max-virtual-size", 0, OPTION_SIZE, "SIZE", FIELD(max_virtual_size), MAKE, IMAGE_GROUP,
 	  .help = "refuse a disk that is larger than this", .min = 1, .max = UINT64_MAX,
 	  .accepted = "a whole number of bytes above 0, or with K, M, G, T or P behind it" },
-	{ "threads", 0, OPTION_NUMBER, "N", FIELD(threads), READ, IMAGE_GROUP,
+	{ "threads", 0, OPTION_NUMBER, "N", FIELD(threads), MAKE, IMAGE_GROUP,
 	  .help = "how many threads read and pack, 1 to 256; one for each CPU when not given",
 	  .min = 1, .max = 256 },
+	{ "threads", 0, OPTION_NUMBER, "N", FIELD(threads), VERIFY, IMAGE_GROUP,
+	  .help = "how many threads read, 1 to 256; one for each CPU when not given", .min = 1,
+	  .max = 256 },
 
-	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), STORE, WHERE_GROUP,
-	  .help = "the store or service: folder:PATH, glance[:CLOUD], https://HOST/PATH; the "
-		  "standard folder when not given",
+	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), PUBLISH, WHERE_GROUP,
+	  .help = "the store, service or server; the standard folder when not given",
 	  .check = is_destination, .describe = describe_destinations },
+	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), LIST | FETCH | PRUNE, WHERE_GROUP,
+	  .help = "the store or service; the standard folder when not given", .check = is_store,
+	  .describe = describe_stores },
 	{ "to", 0, OPTION_TEXT, "DEST", FIELD(to), VERIFY, WHERE_GROUP,
-	  .help = "IMAGE is an id or name in this store or service", .check = is_destination,
-	  .describe = describe_destinations, .line_only = true },
+	  .help = "IMAGE is an id or name in this store or service", .check = is_store,
+	  .describe = describe_stores, .line_only = true },
 	{ "output", 0, OPTION_TEXT, "FILE", FIELD(output), CREATE, WHERE_GROUP,
 	  .help = "write the image to this file instead of a store; with a remote --to: keep it "
 		  "there, too",
@@ -330,24 +370,27 @@ const struct option_def option_table[] = {
 	  .help = "replace an image or file of that name" },
 	{ "property", 0, OPTION_LIST, "KEY=VALUE", FIELD(properties), PUBLISH, WHERE_GROUP,
 	  .help = "give the image this property; may be repeated", .check = is_property,
-	  .accepted = "KEY=VALUE in UTF-8 with a KEY and without control characters" },
+	  .accepted = "KEY=VALUE with a KEY, " A_TEXT },
 	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), MAKE | UPLOAD, WHERE_GROUP,
 	  .help = "wait so long for another run that works on the same name; at most 604800 (a week)",
 	  .max = 604800 },
-	{ "series", 0, OPTION_TEXT, "SERIES", FIELD(series), PUBLISH | PRUNE, WHERE_GROUP,
-	  .help = "the series that the image belongs to; whose images are pruned",
-	  .check = is_not_empty, .accepted = "the name of a series" },
+	{ "series", 0, OPTION_TEXT, "SERIES", FIELD(series), PUBLISH, WHERE_GROUP,
+	  .help = "the series that the image belongs to", .check = is_text,
+	  .accepted = "the name of a series, " A_TEXT },
+	{ "series", 0, OPTION_TEXT, "SERIES", FIELD(series), PRUNE, WHERE_GROUP,
+	  .help = "only images of this series", .check = is_text,
+	  .accepted = "the name of a series, " A_TEXT },
 	{ "series", 0, OPTION_TEXT, "SERIES", FIELD(series), LIST, WHERE_GROUP,
-	  .help = "only images of this series", .check = is_not_empty,
-	  .accepted = "the name of a series", .line_only = true },
+	  .help = "only images of this series", .check = is_text,
+	  .accepted = "the name of a series, " A_TEXT, .line_only = true },
 	{ "name", 0, OPTION_TEXT, "NAME", FIELD(name), LIST, WHERE_GROUP,
 	  .help = "only images of this name", .accepted = "a name", .line_only = true },
 	{ "tag", 0, OPTION_LIST, "TAG", FIELD(tags), PUBLISH, WHERE_GROUP, .of = OF_SERVICE,
-	  .help = "give the image this tag; may be repeated", .check = is_not_empty,
-	  .accepted = "a tag" },
+	  .help = "give the image this tag; may be repeated", .check = is_text,
+	  .accepted = "a tag, " A_TEXT },
 	{ "tag", 0, OPTION_LIST, "TAG", FIELD(tags), LIST, WHERE_GROUP,
-	  .help = "only images with this tag", .check = is_not_empty, .accepted = "a tag",
-	  .line_only = true },
+	  .help = "only images with this tag; may be repeated", .check = is_text,
+	  .accepted = "a tag, " A_TEXT, .line_only = true },
 	{ "keep-last", 0, OPTION_NUMBER, "N", FIELD(keep_last), PRUNE, WHERE_GROUP,
 	  .help = "how many of the newest images of the series stay", .min = 1, .max = 1000000 },
 	{ "source", 's', OPTION_TEXT, "PATH", FIELD(source), PRUNE, WHERE_GROUP,
@@ -394,8 +437,12 @@ const struct option_def option_table[] = {
 	  .help = "give up a transfer that takes longer in all; 0, the default: never",
 	  .max = 31536000 },
 
-	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), MAKE | UPLOAD | PRUNE, RUN_GROUP,
+	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), MAKE, RUN_GROUP,
 	  .help = "say what would happen, how big it would get and whether it fits; touch nothing" },
+	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), UPLOAD, RUN_GROUP,
+	  .help = "look whether the image would be taken; send nothing" },
+	{ "dry-run", 'd', OPTION_FLAG, NULL, FIELD(dry_run), PRUNE, RUN_GROUP,
+	  .help = "say which images would be removed; remove none" },
 	{ "ignore-warnings", 'f', OPTION_FLAG, NULL, FIELD(ignore_warnings), CREATE, RUN_GROUP,
 	  .help = "go on where a warning would end the run: more data than "
 		  "CC_SNAPSHOT_MAX_TARBALL_SIZE (MB, 8000) allows, an exclude that hits nothing" },
@@ -493,9 +540,21 @@ static unsigned edit_distance(const char *a, const char *b)
 	return row[m];
 }
 
+enum { SLIP_MAX = 3 }; /* so many edits are no longer a slip */
+
+const char *command_suggest(const char *word)
+{
+	size_t len = strlen(word);
+
+	for (size_t i = 0; i < command_count && len > SLIP_MAX && len <= NAME_MAX_LEN; i++)
+		if (edit_distance(word, commands[i].name) < SLIP_MAX)
+			return commands[i].name;
+	return NULL;
+}
+
 const char *option_suggest(const char *name, unsigned among)
 {
-	unsigned best = 3; /* so many edits are no longer a slip */
+	unsigned best = SLIP_MAX;
 	const char *found = NULL;
 	size_t len = strlen(name);
 

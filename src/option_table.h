@@ -77,6 +77,14 @@ const struct option_def *option_find_letter(char letter, unsigned commands);
 /* The name that a mistyped one is closest to, NULL when none is close. */
 const char *option_suggest(const char *name, unsigned commands);
 
+/* The command that a mistyped word is close to; NULL. */
+const char *command_suggest(const char *word);
+
+/* How many bytes of a value a message shows, so that the rest of it always has room; no
+ * character is cut.
+ */
+int option_shown_length(const char *value);
+
 /* What values are accepted, in words. */
 void option_accepted(const struct option_def *def, char *text, size_t cap);
 

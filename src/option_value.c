@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "dest/dest.h"
 #include "options.h"
 
 #include <ctype.h>
@@ -34,15 +35,29 @@ void option_accepted(const struct option_def *def, char *text, size_t cap)
 	}
 }
 
+int option_shown_length(const char *value)
+{
+	enum { MOST = 80 };
+	size_t len = strnlen(value, MOST + 1), begin = len;
+
+	if (len <= MOST)
+		return (int)len;
+	for (len = begin = MOST; begin > MOST - 4 && ((unsigned char)value[begin] & 0xc0) == 0x80;)
+		begin--;
+	return (int)(str_utf8_len(value + begin) > len - begin ? begin : len);
+}
+
 int option_refuse(const char *shown, const char *value, const char *accepted, struct err *err)
 {
-	int most = 80; /* of a value, so that what is accepted always has room */
+	autofree char *fit = dest_for_messages(value); /* it may be a URL with a password */
+	int most = option_shown_length(fit ? fit : "");
 
 	if (*value == '\0')
 		return err_set(err, ERR_USAGE, "%s: the value is empty; accepted: %s", shown,
 			       accepted);
 	return err_set(err, ERR_USAGE, "%s: '%.*s%s' is not accepted; accepted: %s", shown, most,
-		       value, strlen(value) > (size_t)most ? "..." : "", accepted);
+		       fit ? fit : "", strlen(fit ? fit : "") > (size_t)most ? "..." : "",
+		       accepted);
 }
 
 static int refuse(const struct option_def *def, const char *shown, const char *value,

@@ -8,6 +8,7 @@
 #include "config_file.h"
 #include "dest/dest.h"
 #include "image/image.h"
+#include "option_secret.h"
 #include "option_table.h"
 #include "plan.h"
 
@@ -27,7 +28,8 @@ struct origin {
 struct use {
 	const struct option_def *def;
 	char *shown;	   /* "--level" or "-s" */
-	const char *value; /* in argv; NULL for flags */
+	const char *value; /* in argv, or own; NULL for flags */
+	char *own;
 };
 
 struct parse {
@@ -41,8 +43,10 @@ struct parse {
 
 static void parse_free(struct parse *p)
 {
-	for (size_t i = 0; i < p->use_count; i++)
+	for (size_t i = 0; i < p->use_count; i++) {
 		free(p->uses[i].shown);
+		free(p->uses[i].own);
+	}
 	free(p->uses);
 	for (size_t i = 0; p->origins && i < option_count; i++)
 		free(p->origins[i].shown);
@@ -59,34 +63,47 @@ static const struct command *command_find(const char *name)
 	return NULL;
 }
 
-static const struct command *command_of(const struct option_def *def)
+/* "create, convert and verify" (malloc): who has an option of that name. */
+static char *commands_with(const char *name)
 {
-	const struct command *c = commands;
+	autofree char *text = strdup("");
+	bool is_last = true;
 
-	while (!(c->bit & def->commands))
-		c++;
-	return c;
+	for (size_t i = command_count; text && i-- > 0;) {
+		const char *link = is_last ? "" : strstr(text, " and ") ? ", " : " and ";
+		char *longer;
+
+		if (!option_find(name, strlen(name), commands[i].bit))
+			continue;
+		longer = str_format("%s%s%s", commands[i].name, link, text);
+		free(text);
+		text = longer;
+		is_last = false;
+	}
+	return steal(&text);
 }
 
-/* written is the option with its dashes; elsewhere the option of that name in
- * other commands or NULL; near a similar name or NULL.
- */
+/* elsewhere is an option that only other commands have, near a similar name; or NULL. */
 static int unknown(struct parse *p, const char *written, const struct option_def *elsewhere,
 		   const char *near, struct err *err)
 {
 	const char *command = p->opt->command->name;
+	int most = option_shown_length(written);
+	autofree char *others = elsewhere ? commands_with(elsewhere->name) : NULL;
 
+	if (elsewhere && !others)
+		return err_nomem(err);
 	if (elsewhere)
 		return err_set(err, ERR_USAGE,
-			       "%.80s: this is an option of \"ccsnap %s\", not of \"ccsnap %s\"",
-			       written, command_of(elsewhere)->name, command);
+			       "%.*s: \"ccsnap %s\" has no such option; it is one of %s", most,
+			       written, command, others);
 	if (near)
-		return err_set(err, ERR_USAGE, "%.80s: unknown option; did you mean --%s?", written,
-			       near);
+		return err_set(err, ERR_USAGE, "%.*s: unknown option; did you mean --%s?", most,
+			       written, near);
 	return err_set(err, ERR_USAGE,
-		       "%.80s: unknown option; accepted are those that "
+		       "%.*s: unknown option; accepted are those that "
 		       "\"ccsnap %s --help\" lists",
-		       written, command);
+		       most, written, command);
 }
 
 static int add_use(struct parse *p, const struct option_def *def, char *shown, const char *value,
@@ -106,9 +123,9 @@ static int add_use(struct parse *p, const struct option_def *def, char *shown, c
 			       def->arg, accepted);
 	}
 	if (!def->arg && value)
-		return err_set(err, ERR_USAGE, "%s: takes no value, but '%.80s' was given", shown,
-			       value);
-	p->uses[p->use_count++] = (struct use){ def, steal(&mine), value };
+		return err_set(err, ERR_USAGE, "%s: takes no value, but '%.*s' was given", shown,
+			       option_shown_length(value), value);
+	p->uses[p->use_count++] = (struct use){ .def = def, .shown = steal(&mine), .value = value };
 	return 0;
 }
 
@@ -162,11 +179,16 @@ static int add_argument(struct parse *p, const char *word, struct err *err)
 	struct options *opt = p->opt;
 	const struct command *c = opt->command;
 
-	if (opt->arg_count == c->args_max)
-		return err_set(err, ERR_USAGE, "'%.80s': \"ccsnap %s\" takes %s%s", word, c->name,
-			       *c->args ? c->args : "no argument", *c->args ? " and no more" : "");
-	opt->args[opt->arg_count++] = word;
-	return 0;
+	if (opt->arg_count < c->args_max) {
+		opt->args[opt->arg_count++] = word;
+		return 0;
+	}
+	if (!p->command_named && command_suggest(opt->args[0]))
+		return err_set(err, ERR_USAGE, "%s: no such command; did you mean %s?",
+			       opt->args[0], command_suggest(opt->args[0]));
+	return err_set(err, ERR_USAGE, "'%.*s': \"ccsnap %s\" takes %s%s",
+		       option_shown_length(word), word, c->name, *c->args ? c->args : "no argument",
+		       *c->args ? " and no more" : "");
 }
 
 static int parse_words(struct parse *p, char **next, struct err *err)
@@ -191,6 +213,30 @@ static int parse_words(struct parse *p, char **next, struct err *err)
 		} else if ((word[1] == '-' ? parse_long : parse_short)(p, word, &next, err) < 0) {
 			return -1;
 		}
+	}
+	return 0;
+}
+
+static bool is_destination(const struct option_def *def)
+{
+	return def->offset == offsetof(struct options, to);
+}
+
+/* What must not be seen leaves argv as soon as it is known to be there. */
+static int hide_secrets(struct parse *p, struct err *err)
+{
+	for (size_t i = 0; i < p->use_count; i++) {
+		struct use *use = &p->uses[i];
+
+		if (!is_destination(use->def))
+			continue;
+		use->own = strdup(use->value);
+		if (!use->own)
+			return err_nomem(err);
+		option_hide_secrets((char *)use->value);
+		use->value = use->own;
+		if (option_keep_secrets(use->own, err) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -256,6 +302,8 @@ static int store_key(void *ctx, const char *where, const char *key, const char *
 	for (const struct option_def *d = option_table; d->name && !other; d++)
 		if (str_equal(d->name, key) && !d->line_only)
 			other = d;
+	if (def && is_destination(def) && option_keep_secrets(value, err) < 0)
+		return -1;
 	if (def && !def->line_only)
 		return store(p, def, shown, value, err);
 	if (other)
@@ -473,9 +521,8 @@ static bool goes_elsewhere(const struct options *opt)
 	return kind && kind->is_remote;
 }
 
-/* What is sent elsewhere may stay in a file, too, when both were asked for in one
- * breath; a file on the command line instead of what the configuration says is all
- * that is wanted.
+/* What is sent elsewhere may stay in a file, too, when both were asked for in one breath;
+ * otherwise one of them is instead of the other.
  */
 static int check_output(struct parse *p, struct err *err)
 {
@@ -493,6 +540,23 @@ static int check_output(struct parse *p, struct err *err)
 	return settle(p, "output", "to", "does not go with --to; give one of them", err);
 }
 
+/* A cloud may also be named in --to=glance:CLOUD.  That two of one rank are the same is seen
+ * to where they are used.
+ */
+static void settle_cloud(struct parse *p)
+{
+	struct options *opt = p->opt;
+	const char *cloud;
+	const struct dest_kind *kind = opt->to ? dest_kind_find(opt->to, &cloud) : NULL;
+
+	if (!opt->os_cloud || !kind || !str_equal(kind->scheme, "glance") || !cloud)
+		return;
+	if (rank_of(p, "os-cloud") > rank_of(p, "to"))
+		opt->to[strlen(kind->scheme)] = '\0';
+	else if (rank_of(p, "os-cloud") < rank_of(p, "to"))
+		option_reset(opt, def_of(p, "os-cloud"));
+}
+
 static int check_pairs(struct parse *p, struct err *err)
 {
 	struct options *opt = p->opt;
@@ -500,6 +564,7 @@ static int check_pairs(struct parse *p, struct err *err)
 	if (opt->quiet && opt->verbose &&
 	    settle(p, "quiet", "verbose", "does not go with --verbose; give one of them", err) < 0)
 		return -1;
+	settle_cloud(p);
 	if (check_output(p, err) < 0)
 		return -1;
 	if (opt->properties && opt->output && !opt->to &&
@@ -535,6 +600,16 @@ static void choose_command(struct parse *p, char ***words)
 		p->opt->command = &commands[0];
 }
 
+/* "help" or "help COMMAND", and not what an image is to be called. */
+static bool is_call_for_help(struct parse *p, char **words)
+{
+	if (!words[0] || !str_equal(words[0], "help"))
+		return false;
+	p->opt->command = words[1] ? command_find(words[1]) : NULL;
+	p->opt->help = !words[1] || (p->opt->command && !words[2]);
+	return p->opt->help;
+}
+
 /* --help and its like: nothing else on the line matters then.  Returns 1 when
  * there was one.
  */
@@ -559,8 +634,10 @@ static int parse(struct parse *p, char **words, struct err *err)
 	p->origins = calloc(option_count, sizeof *p->origins);
 	if (!p->origins)
 		return err_nomem(err);
+	if (is_call_for_help(p, words))
+		return 0;
 	choose_command(p, &words);
-	if (parse_words(p, words, err) < 0)
+	if (parse_words(p, words, err) < 0 || hide_secrets(p, err) < 0)
 		return -1;
 	printing = store_printing(p, err);
 	if (printing != 0)

@@ -22,6 +22,7 @@ struct command {
 };
 
 extern const struct command commands[]; /* ends with a NULL name; the first is the default */
+extern const size_t command_count;
 
 struct options {
 	const struct command *command; /* NULL: only help and its like, for no command */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preflight.h"
 
+#include "base/ask.h"
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/size.h"
-#include "commands/ask.h"
 #include "image/image.h"
 #include "pipeline/pipeline.h"
 #include "plan.h"
@@ -99,14 +99,14 @@ int preflight_destination(const struct preflight *p, struct err *err)
 	struct err later;
 
 	/* a dry run says what would happen all the same */
-	may_be_there = p->dest->ops->check(p->dest, 0, err);
+	may_be_there = dest_check(p->dest, 0, err);
 	if ((may_be_there < 0 && !p->plan->dry_run) || weigh(p, &e, &later) < 0) {
 		if (may_be_there == 0)
 			*err = later;
 		return -1;
 	}
 	fits = (e.sampled_bytes ? e.likely_bytes : e.most_bytes) <= p->dest->free_bytes;
-	may_fit = may_be_there < 0 ? -1 : p->dest->ops->check(p->dest, e.least_bytes, err);
+	may_fit = may_be_there < 0 ? -1 : dest_check(p->dest, e.least_bytes, err);
 	if (may_fit == 0 && !fits)
 		log_warn("the image will take about %s, and only %s are free: it may not fit",
 			 size_format(e.likely_bytes).text, size_format(p->dest->free_bytes).text);

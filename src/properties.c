@@ -20,8 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Keys that are ours to give. */
-
 /* --- a list ------------------------------------------------------------------------ */
 
 static size_t key_length(const char *pair)
@@ -216,43 +214,11 @@ char **properties_of(const struct plan *plan, const struct tree_facts *facts, st
 
 /* --- the source ----------------------------------------------------------------------- */
 
-/* machine-id(5): 32 digits, but in a system that was never booted. */
-static char *machine_id(void)
-{
-	struct err ignored = { 0 };
-	autofree char *id = io_read_file(AT_FDCWD, "/etc/machine-id", 4096, NULL, &ignored);
-
-	if (!id || strspn(id, "0123456789abcdef") != 32)
-		return NULL;
-	id[32] = '\0';
-	return steal(&id);
-}
-
-static char *host_name(void)
-{
-	char name[HOST_NAME_MAX + 1] = "";
-
-	gethostname(name, sizeof name - 1);
-	return strdup(name);
-}
-
-/* The id itself, which is nobody else's to know, cannot be had from the hash. */
 int properties_source_id(const char *path, struct uuid_text *out, struct err *err)
 {
-	autofree char *id = machine_id();
-	autofree char *host = id ? NULL : host_name();
 	autofree char *real = realpath(path, NULL);
-	autofree char *both = NULL;
-	uint8_t uuid[16];
 
 	if (!real)
 		return err_errno(err, ERR_FAILED, "cannot find %s", path);
-	if (!id && !host)
-		return err_nomem(err);
-	both = str_format("%s%s", id ? id : host, real);
-	if (!both)
-		return err_nomem(err);
-	uuid_derive(both, strlen(both), "image source", uuid);
-	uuid_format(uuid, out->text);
-	return 0;
+	return uuid_derive_here(real, "image source", out, err);
 }

@@ -94,6 +94,14 @@ static int open_tree(struct snapshot *s, struct err *err)
 	return 0;
 }
 
+static void tell_padding(const struct source *disk)
+{
+	if (disk->padding)
+		log_warn("%s: its size of %llu bytes is no multiple of 512; %llu zeros are added",
+			 disk->name, (unsigned long long)(disk->size - disk->padding),
+			 (unsigned long long)disk->padding);
+}
+
 static int open_source(struct snapshot *s, struct err *err)
 {
 	if (s->plan->is_tree)
@@ -102,6 +110,7 @@ static int open_source(struct snapshot *s, struct err *err)
 	if (!s->source)
 		return -1;
 	s->report->source.consistency = "offline";
+	tell_padding(s->source);
 	return 0;
 }
 
@@ -176,6 +185,12 @@ static int settle(struct snapshot *s, struct pipeline_config *pipeline, struct i
 	return done;
 }
 
+/* Of what is written here, for messages. */
+static const char *file_name(const struct snapshot *s)
+{
+	return s->dest->path ? s->dest->path : "the work file (--work-dir)";
+}
+
 static int capture(struct snapshot *s, struct err *err)
 {
 	const struct image_config cfg = {
@@ -183,7 +198,7 @@ static int capture(struct snapshot *s, struct err *err)
 		.size = s->source->size,
 		.cluster_size = s->plan->cluster_size,
 		.compression = s->plan->compression,
-		.name = s->dest->name,
+		.name = file_name(s),
 	};
 	struct pipeline_config pipeline = pipeline_of(s);
 	struct report *r = s->report;
@@ -237,7 +252,7 @@ static int hash(struct snapshot *s, struct err *err)
 	if (!*s->digests.sha256) {
 		say_if_hashing_is_long(s, size);
 		progress_phase(s->progress, report_phase_names[PHASE_HASH], size);
-		if (hash_file(s->fd, s->dest->name, size, &s->digests, progress_update, s->progress,
+		if (hash_file(s->fd, file_name(s), size, &s->digests, progress_update, s->progress,
 			      err) < 0)
 			return -1;
 	}

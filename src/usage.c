@@ -2,9 +2,11 @@
 #include "options.h"
 
 #include "base/str.h"
+#include "dest/dest.h"
 #include "option_table.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,7 +87,7 @@ static void print_overview(void)
 	       "ccsnap captures a running system, a directory tree or a disk into a compressed image\n"
 	       "that stands alone and boots.\n\nCommands:\n");
 	for (const struct command *c = commands; c->name; c++)
-		printf("  %-8s %-8s %s\n", c->name, c->args, c->description);
+		printf("  %-8s %-12s  %s\n", c->name, c->args, c->description);
 	printf("\nExamples:\n"
 	       "  sudo ccsnap create mysystem               capture the system you stand on\n"
 	       "  ccsnap create -s ./tree -e ./tree/tmp -d  what would come of a directory tree\n"
@@ -106,6 +108,12 @@ void options_print_help(const struct command *command)
 
 /* --- completion for bash --- */
 
+/* As arguments; the others are names at a store. */
+static bool takes_files(const struct command *c)
+{
+	return argument_find(c, "IMAGE") || argument_find(c, "IMAGE|ID") || argument_find(c, "IN");
+}
+
 static void print_command_options(const struct command *c)
 {
 	printf("\t%s) options='", c->name);
@@ -116,14 +124,30 @@ static void print_command_options(const struct command *c)
 		if (def->letter)
 			printf("-%c ", def->letter);
 	}
-	printf("' ;;\n");
+	printf("'%s ;;\n", takes_files(c) ? " arguments=FILES" : "");
 }
 
 static bool completes_files(const struct option_def *def)
 {
-	return (def->type == OPTION_TEXT && !def->describe) ||
-	       (def->type == OPTION_LIST &&
-		(str_equal(def->arg, "PATH") || str_equal(def->arg, "FILE")));
+	static const char *const args[] = { "PATH", "FILE", "DIR", "DISK", "DEVICE" };
+
+	for (size_t i = 0; i < sizeof args / sizeof *args; i++)
+		if (str_equal(def->arg, args[i]))
+			return true;
+	return false;
+}
+
+/* What destinations begin with: "folder:", "glance:", "https://". */
+static void print_destinations(const struct option_def *def)
+{
+	for (const struct dest_kind *kind = dest_kinds; kind->scheme; kind++) {
+		const char *slashes = strstr(kind->form, "://") ? "//" : "";
+		char word[64];
+
+		snprintf(word, sizeof word, "%s:%s", kind->scheme, slashes);
+		if (kind->has_list || def->commands & commands[0].bit)
+			printf("%s ", word);
+	}
 }
 
 /* One case of the shell's "case" for each option with a value. */
@@ -138,6 +162,8 @@ static void print_command_values(const struct command *c)
 		printf(") values='");
 		for (size_t i = 0; def->choice && def->choice(i); i++)
 			printf("%s ", def->choice(i));
+		if (def->offset == offsetof(struct options, to))
+			print_destinations(def);
 		if (completes_files(def))
 			printf("FILES");
 		printf("' ;;\n");
@@ -150,28 +176,34 @@ static const char bash_begin[] =
 	"_ccsnap()\n"
 	"{\n"
 	"\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-	"\tlocal command=create options='' values=NONE\n"
+	"\tlocal command=create options='' arguments='' values=NONE\n"
 	"\n"
 	"\tif [[ $cur == '=' ]]; then\n"
 	"\t\tcur=''\n"
 	"\telif [[ $prev == '=' && $COMP_CWORD -ge 2 ]]; then\n"
 	"\t\tprev=${COMP_WORDS[COMP_CWORD-2]}\n"
 	"\tfi\n"
-	"\t[[ $cur == ':' ]] && cur='' prev=:\n"
+	"\tif [[ $cur == ':' ]]; then\n"
+	"\t\tcur='' prev=$prev:\n"
+	"\telif [[ $prev == ':' && $COMP_CWORD -ge 2 ]]; then\n"
+	"\t\tprev=${COMP_WORDS[COMP_CWORD-2]}:\n"
+	"\tfi\n"
 	"\tcase ${COMP_WORDS[1]} in\n";
 
 static const char bash_end[] =
-	"\t*:':') values=FILES ;;\n"
+	"\t*:folder:|*:file:) values=FILES ;;\n"
+	"\t*:*:) values='' ;;\n"
 	"\tesac\n"
 	"\tif [[ $values == NONE && $cur == -* ]]; then\n"
 	"\t\tmapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
 	"\telif [[ $values == NONE && $COMP_CWORD -eq 1 ]]; then\n"
 	"\t\tmapfile -t COMPREPLY < <(compgen -W \"$commands\" -- \"$cur\")\n"
-	"\telif [[ $values == NONE || $values == FILES ]]; then\n"
+	"\telif [[ $values == FILES || $values$arguments == NONEFILES ]]; then\n"
 	"\t\tcompopt -o filenames\n"
 	"\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
-	"\telse\n"
+	"\telif [[ $values != NONE ]]; then\n"
 	"\t\tmapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$cur\")\n"
+	"\t\t[[ ${COMPREPLY-} == *[:/] ]] && compopt -o nospace\n"
 	"\tfi\n"
 	"}\n"
 	"complete -F _ccsnap ccsnap\n";

@@ -23,7 +23,6 @@ static const struct digest_kind {
 } kinds[] = {
 	{ HASH_SHA256, EVP_sha256, offsetof(struct digests, sha256) },
 	{ HASH_SHA512, EVP_sha512, offsetof(struct digests, sha512) },
-	{ HASH_MD5, EVP_md5, offsetof(struct digests, md5) },
 };
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)

@@ -20,18 +20,17 @@ struct checkpoints {
 	char prefix[CHECKPOINTS_MAX][CHECKPOINT_DIGITS + 1];
 };
 
-/* All the digests that are ever wanted of a file, computed side by side, one
- * thread each.  Used from one thread at a time.
+/* The digests that are wanted of every file, computed side by side, one thread
+ * each.  Used from one thread at a time.
  */
 struct digests {
 	char sha256[65]; /* lower-case hex, as sha256sum prints it; "": not computed */
 	char sha512[129];
-	char md5[33]; /* only for what knows nothing better */
 	struct checkpoints checkpoints;
 };
 
 /* Which of them; or'ed. */
-enum { HASH_SHA256 = 1, HASH_SHA512 = 2, HASH_MD5 = 4, HASH_OURS = HASH_SHA256 | HASH_SHA512 };
+enum { HASH_SHA256 = 1, HASH_SHA512 = 2, HASH_OURS = HASH_SHA256 | HASH_SHA512 };
 
 bool digests_equal(const struct digests *a, const struct digests *b);
 

@@ -45,20 +45,6 @@ void log_set_bar(void (*hide)(void *ctx), void (*show)(void *ctx), void *ctx)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The C0 and C1 controls, and what ends a line in Unicode.  Of a longer one it
- * is enough to tell its first byte: the others are no UTF-8 without it.
- */
-static bool is_steering(const char *text)
-{
-	const unsigned char *u = (const unsigned char *)text;
-
-	if (u[0] == 0xc2)
-		return u[1] < 0xa0;
-	if (u[0] == 0xe2 && u[1] == 0x80)
-		return u[2] == 0xa8 || u[2] == 0xa9;
-	return u[0] < 0x20 || u[0] == 0x7f;
-}
-
 char *log_printable(char *dst, size_t cap, const char *text)
 {
 	size_t at = 0;
@@ -66,7 +52,7 @@ char *log_printable(char *dst, size_t cap, const char *text)
 	while (*text && at + 5 < cap) {
 		size_t n = str_utf8_len(text);
 
-		if (n == 0 || is_steering(text)) {
+		if (n == 0 || str_is_steering(text)) {
 			at += (size_t)snprintf(dst + at, cap - at, "\\x%02x", (unsigned char)*text);
 			text++;
 		} else {

@@ -18,7 +18,7 @@ enum {
 	ASTERISKS = 4,
 	TEXT_MIN = ASTERISKS, /* or a text could get longer by masking */
 	BASE64_MIN = 8,
-	FORMS_MAX = 12,
+	FORMS_MAX = 13,
 };
 
 /* A secret, and how it may be written; forms[0] is the secret itself. */
@@ -77,6 +77,43 @@ static char *in_json(const char *text, bool slashes)
 	return out;
 }
 
+/* The code point of a well-formed UTF-8 sequence of n bytes, 2 to 4. */
+static uint32_t point_of(const unsigned char *u, size_t n)
+{
+	uint32_t point = u[0] & (0x7fU >> n);
+
+	for (size_t i = 1; i < n; i++)
+		point = point << 6 | (u[i] & 0x3f);
+	return point;
+}
+
+/* In UTF-16: two escapes beyond the first plane. */
+static size_t json_escape(char *out, uint32_t point)
+{
+	if (point < 0x10000)
+		return (size_t)sprintf(out, "\\u%04x", point);
+	point -= 0x10000;
+	return (size_t)sprintf(out, "\\u%04x\\u%04x", 0xd800 | point >> 10,
+			       0xdc00 | (point & 0x3ff));
+}
+
+/* As many programs write it: nothing but ASCII. */
+static char *in_ascii_json(const char *text)
+{
+	char *out = malloc(strlen(text) * 6 + 1), *at = out;
+
+	while (out && *text) {
+		size_t n = str_utf8_len(text);
+
+		at += n > 1 ? json_escape(at, point_of((const unsigned char *)text, n))
+			    : json_byte(at, (unsigned char)*text, false);
+		text += n ? n : 1;
+	}
+	if (out)
+		*at = '\0';
+	return out;
+}
+
 /* RFC 3986, section 2: all but the unreserved characters. */
 static char *in_url(const char *text, const char *format)
 {
@@ -99,8 +136,9 @@ static char *in_url(const char *text, const char *format)
 static char *in_base64(const char *text, size_t shift)
 {
 	size_t n = strlen(text), skip = (shift * 8 + 5) / 6, end = (shift + n) * 8 / 6;
+	size_t all = (shift + n + 2) / 3 * 4;
 	autofree char *padded = calloc(1, shift + n + 1);
-	autofree char *out = malloc((shift + n + 2) / 3 * 4 + 1);
+	autofree char *out = malloc(all + 1);
 
 	if (!padded || !out)
 		return NULL;
@@ -108,7 +146,7 @@ static char *in_base64(const char *text, size_t shift)
 	EVP_EncodeBlock((unsigned char *)out, (unsigned char *)padded, (int)(shift + n));
 	explicit_bzero(padded, shift + n);
 	memmove(out, out + skip, end - skip);
-	explicit_bzero(out + end - skip, skip);
+	explicit_bzero(out + end - skip, all - (end - skip));
 	return steal(&out);
 }
 
@@ -126,6 +164,7 @@ static void add_forms(struct entry *e, const char *secret)
 {
 	add_form(e, in_json(secret, false), TEXT_MIN);
 	add_form(e, in_json(secret, true), TEXT_MIN);
+	add_form(e, in_ascii_json(secret), TEXT_MIN);
 	add_form(e, in_url(secret, "%%%02X"), TEXT_MIN);
 	add_form(e, in_url(secret, "%%%02x"), TEXT_MIN);
 	for (size_t shift = 0; shift < 3; shift++) {

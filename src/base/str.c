@@ -97,6 +97,19 @@ bool str_is_control(const char *s)
 	return u[0] < 0x20 || u[0] == 0x7f || (u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0);
 }
 
+/* U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069 */
+bool str_is_steering(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	if (str_is_control(s) || (u[0] == 0xd8 && u[1] == 0x9c))
+		return true;
+	if (u[0] != 0xe2)
+		return false;
+	return (u[1] == 0x80 && (u[2] == 0x8e || u[2] == 0x8f || (u[2] >= 0xa8 && u[2] <= 0xae))) ||
+	       (u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9);
+}
+
 char *str_to_utf8(const char *s)
 {
 	char *out = malloc(strlen(s) * 4 + 1), *at = out;

@@ -28,6 +28,11 @@ size_t str_utf8_len(const char *s);
 /* Is the character at s a control character (C0, DEL, C1)? */
 bool str_is_control(const char *s);
 
+/* That, or one that ends a line or turns the direction of what follows: nothing that comes
+ * from elsewhere may bring it to a terminal.
+ */
+bool str_is_steering(const char *s);
+
 /* A new string (malloc) that is valid UTF-8: each byte of s that is not part
  * of a well-formed sequence stands as the four characters \xNN, and so does a
  * backslash in front of an x and two hexadecimal digits (as \x5c); all else as it is.  This is the

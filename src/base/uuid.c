@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/uuid.h"
 
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/str.h"
 
 /* What came after SHA256_Init and its like takes memory, and may fail for want of it. */
 #define OPENSSL_SUPPRESS_DEPRECATED
+#include <fcntl.h>
+#include <limits.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 static void set_version(uint8_t uuid[16], unsigned version)
 {
@@ -73,4 +78,32 @@ void uuid_format(const uint8_t uuid[16], char text[37])
 {
 	for (size_t i = 0; i < 16; i++)
 		text += sprintf(text, is_behind_dash(i) ? "-%02x" : "%02x", uuid[i]);
+}
+
+/* 32 digits, but in a system that was never booted. */
+static char *machine_id(void)
+{
+	struct err ignored;
+	autofree char *id = io_read_file(AT_FDCWD, "/etc/machine-id", 4096, NULL, &ignored);
+
+	if (!id || strspn(id, "0123456789abcdef") != 32)
+		return NULL;
+	id[32] = '\0';
+	return steal(&id);
+}
+
+int uuid_derive_here(const char *detail, const char *use, struct uuid_text *out, struct err *err)
+{
+	autofree char *id = machine_id();
+	char host[HOST_NAME_MAX + 1] = "";
+	autofree char *both = NULL;
+	uint8_t uuid[16];
+
+	gethostname(host, sizeof host - 1);
+	both = str_format("%s%s", id ? id : host, detail);
+	if (!both)
+		return err_nomem(err);
+	uuid_derive(both, strlen(both), use, uuid);
+	uuid_format(uuid, out->text);
+	return 0;
 }

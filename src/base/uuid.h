@@ -20,6 +20,11 @@ int uuid_random(struct uuid_text *out, struct err *err);
  */
 void uuid_derive(const void *name, size_t len, const char *use, uint8_t uuid[16]);
 
+/* The same of this machine (machine-id(5), else the host's name) and detail.  Nobody can
+ * tell the machine's id from it.
+ */
+int uuid_derive_here(const char *detail, const char *use, struct uuid_text *out, struct err *err);
+
 /* "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", not all zeros.  False when text is no such thing. */
 bool uuid_parse(const char *text, uint8_t uuid[16]);
 

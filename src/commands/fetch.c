@@ -7,38 +7,40 @@
 #include "commands/fetch_disk.h"
 #include "commands/stored.h"
 #include "dest/manifest.h"
-#include "image/image.h"
 #include "options.h"
 #include "report/progress.h"
+#include "source/source.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* --- to a file --- */
 
-/* With the dot; "" when the format is none that a name can tell (malloc). */
-static char *suffix_of(const char *format)
+/* The service chose the name: it must not become a file that some program obeys, nor one
+ * that is not seen or shown as it is.
+ */
+static bool is_harmless(const char *name)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-	const struct image_format *known = format ? image_format_find(format) : NULL;
+	bool is_plain = *name && *name != '.';
 
-	if (known)
-		return strdup(known->suffix);
-	if (!format || format[strspn(format, letters)])
-		return strdup("");
-	return str_format(".%s", format);
+	for (; *name && is_plain; name++)
+		is_plain = *name != '/' && !str_is_steering(name);
+	return is_plain;
 }
 
-/* In the current directory, whatever the image is called. */
+/* In the current directory; with the suffix of a disk's format, whatever else is there. */
 static char *default_output(const struct stored *s, struct err *err)
 {
 	const char *name = s->info.name ? s->info.name : "";
-	autofree char *suffix = suffix_of(s->info.format);
+	const char *format = s->info.format ? s->info.format : "";
+	autofree char *suffix = str_format(".%s", format);
 	char *path;
 
-	if (!*name || strchr(name, '/') || str_equal(name, ".") || str_equal(name, "..")) {
+	if (!is_harmless(name) || !source_format_find(format)) {
 		err_set(err, ERR_REFUSED,
-			"the image's name '%s' cannot be a file's name here; say --output", name);
+			"the image's name '%s' and format '%s' make no file name that is safe; "
+			"say --output",
+			name, format);
 		return NULL;
 	}
 	path = suffix ? str_format("%s%s", name, str_ends(name, suffix) ? "" : suffix) : NULL;
@@ -53,8 +55,8 @@ static int fetch_into(struct stored *s, struct dest *file, struct err *err)
 	int fd;
 
 	file->ops->tidy(file);
-	if (file->ops->check(file, s->info.size, err) < 0 ||
-	    file->ops->reserve(file, &fd, err) < 0 || stored_fetch(s, fd, err) < 0)
+	if (dest_check(file, s->info.size, err) < 0 || file->ops->reserve(file, &fd, err) < 0 ||
+	    stored_fetch(s, fd, err) < 0)
 		return -1;
 	return file->ops->publish(file, &s->info, err);
 }
@@ -83,9 +85,12 @@ static const char *proof_of(const struct stored *s)
 	return proof ? proof : "size";
 }
 
-static int print_json(const struct stored *s, struct err *err)
+static int print_json(const struct stored *s, enum progress_style style, struct err *err)
 {
-	autofree char *json = manifest_fetched_to_json(&s->info, s->info.file, proof_of(s), err);
+	enum manifest_layout layout =
+		style == PROGRESS_JSON ? MANIFEST_ONE_LINE : MANIFEST_INDENTED;
+	autofree char *json =
+		manifest_fetched_to_json(&s->info, s->info.file, proof_of(s), layout, err);
 
 	if (!json)
 		return -1;
@@ -130,7 +135,7 @@ int command_fetch(const struct options *opt, struct err *err)
 	done = fetch(&s, opt, progress, err);
 	progress_stop(progress);
 	if (done == 0 && opt->json)
-		return print_json(&s, err);
+		return print_json(&s, style, err);
 	if (done == 0 && !opt->quiet && style != PROGRESS_JSON)
 		print_fetched(&s, opt);
 	return done;

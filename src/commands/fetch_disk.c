@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands/fetch_disk.h"
 
+#include "base/ask.h"
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/size.h"
-#include "commands/ask.h"
 #include "commands/compare.h"
 #include "commands/stored.h"
 #include "commands/target.h"
@@ -150,6 +150,8 @@ static int write_all(struct stored *s, const struct options *opt, struct source 
 	    source_check(image, err) == 0 && wipe_end(t, image->size, err) == 0 &&
 	    target_sync(t, err) == 0)
 		return 0;
+	if (!target_is_written(t))
+		return -1;
 	if (err->kind == ERR_REFUSED)
 		err->kind = ERR_FAILED; /* too late for that */
 	return err_context(err, "%s is written only in part and of no use now; fetch onto it again",

@@ -18,7 +18,7 @@
 
 enum { GAP = 2 }; /* between columns */
 
-enum { FOLDER = 1, REMOTE = 2, BOTH = FOLDER | REMOTE };
+enum { FOLDER = 1, REMOTE = 2, BOTH = FOLDER | REMOTE, TAGGED = 4 };
 
 enum align { LEFT, RIGHT };
 
@@ -97,7 +97,7 @@ static const struct column {
 	{ "ID", LEFT, REMOTE, tell_id },	  { "NAME", LEFT, BOTH, tell_name },
 	{ "FORMAT", LEFT, BOTH, tell_format },	  { "SIZE", RIGHT, BOTH, tell_size },
 	{ "VIRTUAL", RIGHT, BOTH, tell_virtual }, { "STATUS", LEFT, REMOTE, tell_status },
-	{ "CREATED", LEFT, BOTH, tell_created },  { "TAGS", LEFT, REMOTE, tell_tags },
+	{ "CREATED", LEFT, BOTH, tell_created },  { "TAGS", LEFT, TAGGED, tell_tags },
 };
 
 enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
@@ -148,9 +148,20 @@ static void print_row(const struct image_info *info, const int *widths, unsigned
 	putchar('\n');
 }
 
+static bool are_tagged(const struct image_list *list)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (list->at[i].tags && list->at[i].tags[0])
+			return true;
+	return false;
+}
+
 static void print_table(const struct image_list *list, unsigned kind)
 {
 	int widths[COLUMN_COUNT];
+
+	if (are_tagged(list))
+		kind |= TAGGED;
 
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		widths[i] = widest(&columns[i], list);

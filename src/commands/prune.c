@@ -22,7 +22,8 @@ struct pruning {
 	const struct options *opt;
 	struct dest *dest;
 	struct uuid_text source;   /* unless --all-sources */
-	struct image_list images;  /* of the series, oldest first */
+	size_t of_series;	   /* images there */
+	struct image_list images;  /* of them, what counts, oldest first */
 	struct image_list removed; /* moved from there */
 	size_t failed;
 };
@@ -82,6 +83,7 @@ static int find_images(struct pruning *p, struct err *err)
 
 	if (p->dest->ops->list(p->dest, &filter, &p->images, err) < 0)
 		return -1;
+	p->of_series = p->images.len;
 	keep_candidates(p, &p->images);
 	return 0;
 }
@@ -89,6 +91,17 @@ static int find_images(struct pruning *p, struct err *err)
 static size_t count_too_many(const struct pruning *p)
 {
 	return p->images.len > p->opt->keep_last ? p->images.len - (size_t)p->opt->keep_last : 0;
+}
+
+/* Somebody who expected more learns why. */
+static void tell_nothing_to_do(const struct pruning *p)
+{
+	bool has_others = !p->opt->all_sources && p->images.len < p->of_series;
+
+	log_note("nothing to remove: of the %zu images of series %s, %zu %s%s", p->of_series,
+		 p->opt->series, p->images.len,
+		 p->opt->all_sources ? "count" : "count and are of this source",
+		 has_others ? "; see --source and --all-sources" : "");
 }
 
 /* --- out with them --- */
@@ -122,6 +135,8 @@ static int remove_all(struct pruning *p, struct err *err)
 {
 	size_t count = count_too_many(p);
 
+	if (count == 0)
+		tell_nothing_to_do(p);
 	for (size_t i = 0; i < count; i++)
 		if (interrupt_check(err) < 0 || remove_one(p, &p->images.at[i], err) < 0)
 			return -1;
@@ -169,8 +184,10 @@ static int prune(struct pruning *p, struct err *err)
 {
 	const char *source = p->opt->source ? p->opt->source : "/";
 
-	if (!p->opt->all_sources && properties_source_id(source, &p->source, err) < 0)
-		return -1;
+	if (!p->opt->all_sources && properties_source_id(source, &p->source, err) < 0) {
+		err->kind = ERR_REFUSED;
+		return err_context(err, "--source");
+	}
 	return find_images(p, err) < 0 ? -1 : remove_and_tell(p, err);
 }
 

@@ -34,6 +34,11 @@ static int check_whole(const struct stored *s, struct err *err)
 {
 	if (!s->info.status || str_equal(s->info.status, "active"))
 		return 0;
+	if (str_equal(s->info.status, "deactivated"))
+		return err_set(err, ERR_REFUSED,
+			       "the image %s (%s) is deactivated: nobody gets its data until an "
+			       "administrator reactivates it",
+			       stored_name(s), s->info.id);
 	return err_set(err, ERR_REFUSED, "the image %s (%s) is not whole: its status is %s",
 		       stored_name(s), s->info.id, s->info.status);
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "commands/local_image.h"
 #include "source/extent.h"
 #include "source/inuse.h"
 
@@ -39,6 +40,7 @@ struct target {
 	unsigned sector_size;
 	enum inuse_claim claim;
 	uint64_t flushing, flushed; /* sent on its way up to there; arrived up to there */
+	bool is_written;	    /* what it held is no longer whole */
 };
 
 /* --- reading it back --- */
@@ -143,7 +145,11 @@ static int pace(struct target *t, uint64_t end, struct err *err)
 
 int target_write(struct target *t, const void *buf, size_t len, uint64_t offset, struct err *err)
 {
-	if (io_pwrite(t->fd, buf, len, offset) < 0)
+	int rc = io_pwrite(t->fd, buf, len, offset);
+
+	/* those are said before the first byte */
+	t->is_written |= rc == 0 || (errno != EPERM && errno != EROFS && errno != EBADF);
+	if (rc < 0)
 		return err_errno(err, ERR_FAILED, "%s: cannot write at offset %llu", t->source.name,
 				 (unsigned long long)offset);
 	return pace(t, offset + len, err);
@@ -177,8 +183,11 @@ int target_zero(struct target *t, uint64_t len, uint64_t offset, struct err *err
 {
 	for (uint64_t done = 0, n; done < len; done += n) {
 		n = MIN(len - done, ZERO_STEP);
-		if (interrupt_check(err) < 0 || (!zero_at_once(t, n, offset + done) &&
-						 write_zeros(t, n, offset + done, err) < 0))
+		if (interrupt_check(err) < 0)
+			return -1;
+		if (zero_at_once(t, n, offset + done))
+			t->is_written = true;
+		else if (write_zeros(t, n, offset + done, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -210,6 +219,11 @@ const char *target_name(const struct target *t)
 uint64_t target_size(const struct target *t)
 {
 	return t->size;
+}
+
+bool target_is_written(const struct target *t)
+{
+	return t->is_written;
 }
 
 unsigned target_sector_size(const struct target *t)
@@ -307,6 +321,34 @@ static int open_target(struct target *t, const char *path, struct err *err)
 	return check_kind(&t->st, err);
 }
 
+/* The kernel opens such a device for writing all the same. */
+static int check_writable(const struct target *t, struct err *err)
+{
+	int read_only = 0;
+
+	if (!S_ISBLK(t->st.st_mode) || ioctl(t->fd, BLKROGET, &read_only) < 0 || !read_only)
+		return 0;
+	return err_set(err, ERR_REFUSED, "the device is read-only");
+}
+
+/* An image of a store is no disk to put another one on: its manifest would lie then. */
+static int check_store(const struct target *t, const char *path, struct err *err)
+{
+	autofree char *real = realpath(path, NULL);
+	struct local_image image;
+	struct err ignored;
+	bool is_stored;
+
+	if (!S_ISREG(t->st.st_mode) || !real)
+		return 0;
+	is_stored = local_image_load(&image, real, NULL, "raw", &ignored) == 0 &&
+		    image.has_manifest && str_equal(image.info.file, strrchr(real, '/') + 1);
+	local_image_free(&image);
+	if (!is_stored)
+		return 0;
+	return err_set(err, ERR_REFUSED, "an image of a store: it has a manifest beside it");
+}
+
 static int measure(struct target *t, struct err *err)
 {
 	int sector_size = 0;
@@ -331,7 +373,8 @@ struct target *target_open(const char *path, struct err *err)
 		return NULL;
 	}
 	t->source.ops = &target_source_ops;
-	if (open_target(t, path, err) < 0 || inuse_take(t->fd, &t->st, t->claim, err) < 0 ||
+	if (open_target(t, path, err) < 0 || check_store(t, path, err) < 0 ||
+	    inuse_take(t->fd, &t->st, t->claim, err) < 0 || check_writable(t, err) < 0 ||
 	    measure(t, err) < 0) {
 		err_context(err, "%s", path);
 		return NULL;

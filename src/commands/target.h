@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "source/source.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A disk that an image is put onto: a block device, or a regular file that is there
@@ -32,6 +33,9 @@ struct target_text target_describe(const struct target *t);
 /* From offset on; the first one that is called has destroyed what was there. */
 int target_write(struct target *t, const void *buf, size_t len, uint64_t offset, struct err *err);
 int target_zero(struct target *t, uint64_t len, uint64_t offset, struct err *err);
+
+/* Is it too late for what the target held? */
+bool target_is_written(const struct target *t);
 
 /* All of it is on the medium, and will be read from there. */
 int target_sync(struct target *t, struct err *err);

@@ -33,7 +33,7 @@ struct uploading {
 	const struct options *opt;
 	struct report *report;
 	struct progress *progress;
-	char *where, *where_shown;
+	char *where, *where_shown, *suffix;
 	struct dest *dest;
 	struct local_image image;
 	struct source *disk;
@@ -111,9 +111,11 @@ static int open_file(struct uploading *u, struct err *err)
 	const struct image_info *info = &u->image.info;
 	struct stat st;
 
-	u->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	u->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (u->fd < 0 || fstat(u->fd, &st) < 0)
 		return err_errno(err, ERR_REFUSED, "cannot open %s", path);
+	if (!io_is_protected(&st)) /* as the disk is, since it was opened */
+		return err_set(err, ERR_REFUSED, "%s was replaced meanwhile; try again", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, ERR_REFUSED,
 			       "%s is no regular file; capture a device with create --source",
@@ -123,6 +125,7 @@ static int open_file(struct uploading *u, struct err *err)
 			       path, (unsigned long long)st.st_size,
 			       (unsigned long long)info->size);
 	u->image.info.size = (uint64_t)st.st_size;
+	u->report->image.allocated_bytes = (uint64_t)st.st_blocks * 512;
 	return 0;
 }
 
@@ -137,15 +140,18 @@ static void report_image(struct uploading *u)
 	r->source.consistency = "offline";
 	r->image.compression =
 		str_equal(info->compression, unknown_compression) ? NULL : info->compression;
-	r->image.size_bytes = r->image.allocated_bytes = info->size;
+	r->image.size_bytes = info->size;
 	r->image.digests = info->digests;
 	r->image.is_whole = true;
 }
 
 static int open_image(struct uploading *u, struct err *err)
 {
-	if (local_image_load(&u->image, u->opt->args[0], u->opt->manifest, u->opt->format, err) < 0)
+	if (local_image_load(&u->image, u->opt->args[0], u->opt->manifest, u->opt->format, err) <
+	    0) {
+		err->kind = err->kind == ERR_FAILED ? ERR_REFUSED : err->kind;
 		return -1;
+	}
 	u->report->source.format = u->report->image.format = u->image.format;
 	if (complete_info(&u->image.info, u->image.format, err) < 0 || set_name(u, err) < 0 ||
 	    set_properties(u, err) < 0 || open_disk(u, err) < 0 || open_file(u, err) < 0)
@@ -157,10 +163,10 @@ static int open_image(struct uploading *u, struct err *err)
 static int open_dest(struct uploading *u, struct err *err)
 {
 	const struct image_format *format = image_format_find(u->image.format);
-	autofree char *suffix = str_format(".%s", u->image.format);
 	struct dest_config cfg;
 
-	if (!suffix)
+	u->suffix = format ? strdup(format->suffix) : str_format(".%s", u->image.format);
+	if (!u->suffix)
 		return err_nomem(err);
 	if (plan_store(u->opt, &cfg, &u->where, err) < 0)
 		return -1;
@@ -168,7 +174,7 @@ static int open_dest(struct uploading *u, struct err *err)
 	u->report->upload.destination = u->where_shown;
 	cfg.image_name = u->name;
 	cfg.format = u->image.format;
-	cfg.suffix = format ? format->suffix : suffix;
+	cfg.suffix = u->suffix;
 	u->dest = dest_open(&cfg, err);
 	if (!u->dest)
 		return -1;
@@ -191,7 +197,7 @@ static int open_both(struct uploading *u, struct err *err)
 
 static int check(struct uploading *u, struct err *err)
 {
-	return u->dest->ops->check(u->dest, u->image.info.size, err);
+	return dest_check(u->dest, u->image.info.size, err);
 }
 
 /* Into the file that the destination builds its image in. */
@@ -203,7 +209,8 @@ static int copy_image(struct uploading *u, struct err *err)
 
 	if (u->dest->ops->reserve(u->dest, &fd, err) < 0 ||
 	    hash_copy(u->fd, fd, u->opt->args[0], info->size, &digests, progress_update,
-		      u->progress, err) < 0)
+		      u->progress, err) < 0 ||
+	    source_check(u->disk, err) < 0)
 		return -1;
 	if (*info->digests.sha256 && !digests_equal(&digests, &info->digests))
 		return err_set(err, ERR_FAILED,
@@ -289,6 +296,7 @@ int command_upload(const struct options *opt, struct err *err)
 	local_image_free(&u.image);
 	free(u.where);
 	free(u.where_shown);
+	free(u.suffix);
 	free(u.name);
 	return done;
 }

@@ -9,11 +9,9 @@
 #include "dest/cloud_files.h"
 #include "dest/cloud_metadata.h"
 #include "dest/cloud_settings.h"
+#include "dest/http.h"
 
 #include <string.h>
-
-/* A service that is not there at once is not there; but once it was, it may come back. */
-enum { TRIES_TO_FIND = 2, TRIES_TO_REFRESH = 5 };
 
 static int keep_origin(struct cloud_config *out, char *origin, struct err *err)
 {
@@ -105,7 +103,6 @@ static int use_metadata(struct cloud_tree *tree, struct cloud_metadata *metadata
 	    keep_origin(out, str_format("the metadata service (%s)", metadata->url), err) < 0)
 		return -1;
 	out->from_metadata = true;
-	out->site = steal(&metadata->site);
 	return cloud_settings_apply(tree, settings, env, CLOUD_FROM_METADATA, out, err);
 }
 
@@ -113,8 +110,10 @@ static int load_metadata(struct cloud_tree *tree, const struct cloud_files *file
 			 const struct cloud_env *env, struct cloud_config *out, struct err *err)
 {
 	autocloudmetadata struct cloud_metadata metadata;
+	/* what is not there at once is not there */
+	const struct http_request like = { .tries = 2 };
 	struct err why = { .kind = ERR_NONE };
-	int found = cloud_metadata_read(&metadata, TRIES_TO_FIND, &why);
+	int found = cloud_metadata_read(&metadata, &like, &why);
 
 	if (found == 0)
 		return nothing_given(files, &why, err);
@@ -125,16 +124,11 @@ static int load_metadata(struct cloud_tree *tree, const struct cloud_files *file
 	return use_metadata(tree, &metadata, env, out, err);
 }
 
-int cloud_config_refresh(struct cloud_config *cfg, struct err *err)
+int cloud_config_refresh(struct cloud_config *cfg, const struct http_request *like, struct err *err)
 {
-	autocloudmetadata struct cloud_metadata metadata = { .url = NULL };
-	int found;
+	autocloudmetadata struct cloud_metadata metadata;
+	int found = cloud_metadata_read(&metadata, like, err);
 
-	if (!cfg->from_metadata)
-		return err_set(err, ERR_REFUSED,
-			       "the token from %s has expired, and only you can get another",
-			       cfg->origin);
-	found = cloud_metadata_read(&metadata, TRIES_TO_REFRESH, err);
 	if (found < 1)
 		return found < 0 ? -1 : err_context(err, "there is no other token");
 	secret_free(cfg->secret);

@@ -18,6 +18,7 @@
  * are in the file; only null, ~ and nothing, without quotes, are no value.
  */
 struct err;
+struct http_request;
 
 enum cloud_auth { CLOUD_PASSWORD, CLOUD_TOKEN, CLOUD_APPLICATION_CREDENTIAL };
 
@@ -43,7 +44,6 @@ struct cloud_config {
 	bool insecure;
 
 	bool from_metadata;
-	char *site; /* of a testbed, from the metadata service */
 };
 
 /* name: NULL when none was given.  -1: ERR_USAGE (nothing or something impossible
@@ -53,10 +53,9 @@ struct cloud_config {
  */
 int cloud_config_load(const char *name, struct cloud_config *out, struct err *err);
 
-/* A fresh token where we got the old one: the metadata service's.  ERR_REFUSED for
- * a token that was given by hand.
- */
-int cloud_config_refresh(struct cloud_config *cfg, struct err *err);
+/* With from_metadata: a fresh token where we got the old one.  like: how to ask. */
+int cloud_config_refresh(struct cloud_config *cfg, const struct http_request *like,
+			 struct err *err);
 
 void cloud_config_free(struct cloud_config *cfg);
 

@@ -160,13 +160,16 @@ static int read_first(struct cloud_tree *tree, const char *variable, const char 
 		      const struct cloud_node **root, struct err *err)
 {
 	CLEANUP(places_free) struct places places = { .dirs = NULL };
+	struct err why;
 	int found;
 
 	if (places_list(&places, err) < 0)
 		return -1;
-	found = read_named(tree, variable, root, err);
+	found = read_named(tree, variable, root, &why);
 	for (size_t i = 0; i < places.len && found == 0; i++)
-		found = read_in(tree, places.dirs[i], stem, root, err);
+		found = read_in(tree, places.dirs[i], stem, root, &why);
+	if (found < 0)
+		*err = why;
 	return found < 0 ? -1 : 0;
 }
 
@@ -269,11 +272,15 @@ static int no_such_profile(const struct cloud_node *profile, const struct cloud_
 static int profile_missing(const struct cloud_node *entry, const struct cloud_node *profile,
 			   const struct cloud_node *known, struct err *err)
 {
-	no_such_profile(profile, known, err);
+	struct err why;
+
+	no_such_profile(profile, known, &why);
 	if (!cloud_node_setting(cloud_node_setting(entry, "auth"), "auth_url") &&
-	    !cloud_node_setting(entry, "auth_url"))
+	    !cloud_node_setting(entry, "auth_url")) {
+		*err = why;
 		return -1;
-	log_note("%s", err->text);
+	}
+	log_note("%s", why.text);
 	return 0;
 }
 

@@ -54,16 +54,26 @@ enum found {
 	FOUND_NOBODY, /* nor would there be an answer to another request */
 };
 
-static enum found get(struct http *http, const char *url, unsigned tries, struct answer *answer,
+struct source {
+	struct http *http;
+	const char *base;
+	const struct http_request *like;
+};
+
+static enum found get(const struct source *s, const char *url, struct answer *answer,
 		      struct err *err)
 {
 	const struct http_download download = { start_again, keep, answer };
 	const struct http_request request = {
-		.method = "GET", .url = url, .download = &download, .tries = tries
+		.method = "GET",
+		.url = url,
+		.download = &download,
+		.tries = s->like->tries,
+		.even_if_interrupted = s->like->even_if_interrupted,
 	};
 	autoresponse struct http_response response = { .status = 0 };
 
-	if (http_send(http, &request, &response, err) < 0)
+	if (http_send(s->http, &request, &response, err) < 0)
 		return response.is_certain_unsent && err->kind == ERR_FAILED ? FOUND_NOBODY
 									     : FOUND_BROKEN;
 	if (response.status / 100 == 2)
@@ -123,8 +133,7 @@ static int take_all(const json_t *from, const char *url, struct cloud_metadata *
 	out->url = strdup(url);
 	if (!out->url)
 		return err_nomem(err);
-	if (take_text(from, "site", url, &out->site, err) < 0 ||
-	    take_text(from, "region", url, &out->region, err) < 0 ||
+	if (take_text(from, "region", url, &out->region, err) < 0 ||
 	    take_text(from, "project_id", url, &out->project_id, err) < 0 ||
 	    take_text(from, "auth_url_v3", url, &out->auth_url, err) < 0 ||
 	    take_token(from, url, &out->token, err) < 0)
@@ -155,23 +164,17 @@ static enum found understand(const json_t *root, const char *member, const char 
 	return take_all(from, url, out, err) < 0 ? FOUND_BROKEN : FOUND_IT;
 }
 
-struct request {
-	struct http *http;
-	const char *base;
-	unsigned tries;
-};
-
-static enum found look(const struct request *r, const char *path, const char *member,
+static enum found look(const struct source *s, const char *path, const char *member,
 		       struct cloud_metadata *out, struct err *err)
 {
-	autofree char *url = url_join(r->base, path), *shown = url ? url_for_messages(url) : NULL;
+	autofree char *url = url_join(s->base, path), *shown = url ? url_for_messages(url) : NULL;
 	struct answer *answer = shown ? calloc(1, sizeof *answer) : NULL;
 	json_t *root = NULL;
 	enum found found;
 
 	if (!answer)
 		return (enum found)err_nomem(err);
-	found = get(r->http, url, r->tries, answer, err);
+	found = get(s, url, answer, err);
 	if (found == FOUND_IT) {
 		root = json_loadb(answer->text, answer->len, 0, NULL);
 		found = understand(root, member, shown, out, err);
@@ -185,40 +188,45 @@ static enum found look(const struct request *r, const char *path, const char *me
 /* The second file only where the first says nothing: whoever does not answer once will
  * not do it twice.
  */
-static enum found look_at_both(const struct request *r, struct cloud_metadata *out, struct err *err)
+static enum found look_at_both(const struct source *s, struct cloud_metadata *out, struct err *err)
 {
 	enum found found;
 
-	found = look(r, "openstack/latest/vendor_data2.json", "chameleon", out, err);
+	found = look(s, "openstack/latest/vendor_data2.json", "chameleon", out, err);
 	if (found == FOUND_NOTHING)
-		found = look(r, "openstack/latest/vendor_data.json", NULL, out, err);
+		found = look(s, "openstack/latest/vendor_data.json", NULL, out, err);
 	return found;
 }
 
-int cloud_metadata_read(struct cloud_metadata *out, unsigned tries, struct err *err)
+int cloud_metadata_read(struct cloud_metadata *out, const struct http_request *like,
+			struct err *err)
 {
 	static const struct http_config config = { .connect_seconds = CONNECT_SECONDS,
 						   .stall_seconds = TOTAL_SECONDS,
 						   .total_seconds = TOTAL_SECONDS,
+						   .has_own_limits = true,
 						   .no_proxy = true };
 	const char *base = getenv(CLOUD_METADATA_VARIABLE);
 	autohttp struct http *http = NULL;
+	struct err why;
 	enum found found;
 
 	*out = (struct cloud_metadata){ .url = NULL };
 	base = base && *base ? base : BASE_URL;
-	if (url_check(base, CLOUD_METADATA_VARIABLE, err) < 0 || !(http = http_open(&config, err)))
+	if (url_check(base, CLOUD_METADATA_VARIABLE, ERR_USAGE, err) < 0 ||
+	    !(http = http_open(&config, err)))
 		return -1;
-	found = look_at_both(&(struct request){ http, base, tries }, out, err);
-	if (found != FOUND_IT)
+	found = look_at_both(&(struct source){ http, base, like }, out, &why);
+	if (found != FOUND_IT) {
 		cloud_metadata_free(out);
+		*err = why;
+	}
 	return found == FOUND_NOBODY ? 0 : (int)found;
 }
 
 void cloud_metadata_free(struct cloud_metadata *metadata)
 {
 	free(metadata->url);
-	free(metadata->site);
 	free(metadata->region);
 	free(metadata->project_id);
 	free(metadata->auth_url);

@@ -10,30 +10,6 @@ struct region {
 	const struct cloud_node *name, *values; /* values NULL: none */
 };
 
-/* The deprecated "region_name: a,b" */
-static const struct cloud_node *list_of(struct cloud_tree *tree, const struct cloud_node *names,
-					struct err *err)
-{
-	struct cloud_node *list = cloud_node_new(tree, CLOUD_LIST, NULL, names, err);
-	const char *at = names->text;
-	size_t n;
-
-	for (; list; at += n + 1) {
-		autofree char *name = strndup(at, n = strcspn(at, ","));
-		struct cloud_node *node = NULL;
-
-		if (name)
-			node = cloud_node_new(tree, CLOUD_TEXT, name, names, err);
-		else
-			err_nomem(err);
-		if (!node || cloud_node_add(tree, list, NULL, node, err) < 0)
-			return NULL;
-		if (!at[n])
-			break;
-	}
-	return list;
-}
-
 static bool has_other_keys(const struct cloud_node *map)
 {
 	for (size_t i = 0; i < map->count; i++)
@@ -81,14 +57,14 @@ static int no_such_region(struct cloud_tree *tree, const struct cloud_node *regi
 static int region_find(struct cloud_tree *tree, const struct cloud_node *regions,
 		       const char *wanted, const char *cloud, struct region *out, struct err *err)
 {
-	for (size_t i = 0; i < regions->count; i++) {
-		int read = region_read(regions->pairs[i].value, out, err);
+	struct err broken;
 
-		if (!wanted)
-			return read;
-		if (read == 0 && str_equal(out->name->text, wanted))
+	if (!wanted)
+		return region_read(regions->pairs[0].value, out, err);
+	for (size_t i = 0; i < regions->count; i++)
+		if (region_read(regions->pairs[i].value, out, &broken) == 0 &&
+		    str_equal(out->name->text, wanted))
 			return 0;
-	}
 	return no_such_region(tree, regions, wanted, cloud, err);
 }
 
@@ -105,10 +81,16 @@ static struct cloud_node *with_name(struct cloud_tree *tree, struct cloud_node *
 static const struct cloud_node *as_list(struct cloud_tree *tree, const struct cloud_node *regions,
 					struct err *err)
 {
+	struct cloud_node *single;
+
 	if (regions->kind == CLOUD_LIST)
 		return regions;
-	if (regions->kind == CLOUD_TEXT)
-		return list_of(tree, regions, err);
+	if (regions->kind == CLOUD_TEXT) {
+		single = cloud_node_new(tree, CLOUD_LIST, NULL, regions, err);
+		if (!single || cloud_node_add(tree, single, NULL, regions, err) < 0)
+			return NULL;
+		return single;
+	}
 	err_set(err, ERR_REFUSED, "%s: regions must be a list", cloud_node_place(regions).text);
 	return NULL;
 }

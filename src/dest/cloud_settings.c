@@ -93,7 +93,6 @@ void cloud_config_free(struct cloud_config *cfg)
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		free(*member_of(cfg, fields[i].offset));
 	free(cfg->origin);
-	free(cfg->site);
 	secret_free(cfg->secret);
 	memset(cfg, 0, sizeof *cfg);
 }

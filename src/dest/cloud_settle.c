@@ -2,7 +2,6 @@
 #include "dest/cloud_settings_inner.h"
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/str.h"
 #include "dest/cloud_tree.h"
 
@@ -260,22 +259,9 @@ static int check_is_complete(const struct source *s, const struct cloud_config *
 	return check_project(s, cfg, err);
 }
 
-static void warn_if_insecure(const struct cloud_config *cfg)
-{
-	static bool has_warned;
-
-	if (cfg->insecure && !has_warned)
-		log_warn("certificates are not checked, as %s asks for: whoever is on the way "
-			 "can read the password and the image%s",
-			 cfg->origin, cfg->cacert ? "; cacert is of no use then" : "");
-	has_warned |= cfg->insecure;
-}
-
 int cloud_check(const struct source *s, const struct cloud_config *cfg, struct err *err)
 {
-	if (check_is_v3(s, err) < 0 || check_scope(s, err) < 0 ||
-	    check_is_complete(s, cfg, err) < 0)
+	if (check_is_v3(s, err) < 0 || check_scope(s, err) < 0)
 		return -1;
-	warn_if_insecure(cfg);
-	return 0;
+	return check_is_complete(s, cfg, err);
 }

@@ -7,22 +7,23 @@
 #include "base/str.h"
 #include "base/uuid.h"
 #include "dest/kinds.h"
-#include "dest/url.h"
+#include "dest/own_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
 const struct dest_kind dest_kinds[] = {
-	{ "folder", "folder:PATH", folder_open, false },
-	{ "file", "file:PATH", file_open, false },
-	{ "glance", "glance[:CLOUD]", glance_open, true },
-	{ "https", "https://HOST/PATH", https_put_open, true },
-	{ "http", "http://HOST/PATH", http_put_open, true },
+	{ "folder", "folder:PATH", folder_open, false, true },
+	{ "file", "file:PATH", file_open, false, false },
+	{ "glance", "glance[:CLOUD]", glance_open, true, true },
+	{ "https", "https://HOST/PATH", put_open, true, false },
+	{ "http", "http://HOST/PATH", put_open, true, false },
 	{ 0 },
 };
 
@@ -31,7 +32,7 @@ const struct dest_kind *dest_kind_find(const char *where, const char **rest)
 	for (const struct dest_kind *kind = dest_kinds; kind->scheme; kind++) {
 		size_t len = strlen(kind->scheme);
 
-		if (strncmp(where, kind->scheme, len) == 0 &&
+		if (strncasecmp(where, kind->scheme, len) == 0 &&
 		    (where[len] == ':' || (where[len] == '\0' && kind->form[len] == '['))) {
 			*rest = where[len] ? where + len + 1 : NULL;
 			return kind;
@@ -52,15 +53,17 @@ struct dest *dest_open(const struct dest_config *cfg, struct err *err)
 {
 	const char *rest, *hint = "";
 	const struct dest_kind *kind = dest_kind_find(cfg->where, &rest);
+	autofree char *shown = NULL;
 	char accepted[128];
 
 	if (kind)
 		return kind->open(cfg, rest, err);
+	shown = dest_for_messages(cfg->where);
 	list_kinds(accepted, sizeof accepted);
 	if (!strchr(cfg->where, ':') || strchr("/.~", cfg->where[0]))
 		hint = "; for a directory put folder: in front";
-	err_set(err, ERR_USAGE, "--to='%s' is no destination; accepted are %s%s", cfg->where,
-		accepted, hint);
+	err_set(err, ERR_USAGE, "--to='%s' is no destination; accepted are %s%s",
+		shown ? shown : "", accepted, hint);
 	return NULL;
 }
 
@@ -133,9 +136,27 @@ int dest_make_directory(const char *dir, struct err *err)
 	return 0;
 }
 
+/* A password may hold what it should not: the last @ counts. */
 char *dest_for_messages(const char *where)
 {
-	return str_starts(where, "http") ? url_for_messages(where) : strdup(where);
+	const char *rest = strstr(where, "://"), *host, *at;
+
+	if (!rest)
+		return strdup(where);
+	host = rest + 3;
+	at = strrchr(host, '@');
+	host = at ? at + 1 : host;
+	return str_format("%.*s://%.*s", (int)(rest - where), where, (int)strcspn(host, "?#"),
+			  host);
+}
+
+int dest_check(struct dest *dest, uint64_t need, struct err *err)
+{
+	int done = dest->ops->check(dest, need, err);
+
+	if (done < 0 && err->kind == ERR_FAILED)
+		err->kind = ERR_REFUSED;
+	return done;
 }
 
 int dest_prove_file(struct dest *dest, int fd, const char *path, uint64_t size, struct err *err)
@@ -180,6 +201,17 @@ static int refuse_several(const char *text, const struct image_list *list, struc
 		       list->len, text, ids);
 }
 
+/* A service lists the images of a project, and shows others to whoever knows their id. */
+static int refuse_none(const struct dest *dest, const char *text, struct err *err)
+{
+	uint8_t id[16];
+	bool has_others = str_equal(dest->ops->name, "glance") && !uuid_parse(text, id);
+
+	return err_set(err, ERR_REFUSED, "there is no image %s in %s%s", text, dest->name,
+		       has_others ? " (of this project; an image of another one is found by its id)"
+				  : "");
+}
+
 int dest_find(struct dest *dest, const char *id_or_name, struct image_info *out, struct err *err)
 {
 	struct image_list list;
@@ -188,7 +220,7 @@ int dest_find(struct dest *dest, const char *id_or_name, struct image_info *out,
 	if (list_either(dest, id_or_name, &list, err) < 0)
 		return -1;
 	if (list.len == 0) {
-		err_set(err, ERR_REFUSED, "there is no image %s in %s", id_or_name, dest->name);
+		refuse_none(dest, id_or_name, err);
 	} else if (list.len > 1) {
 		refuse_several(id_or_name, &list, err);
 	} else {
@@ -208,16 +240,9 @@ void dest_close(struct dest *dest)
 
 char *dest_default(void)
 {
-	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	autofree char *folder = own_folder("XDG_DATA_HOME", ".local/share", "images");
 
-	if (geteuid() == 0)
-		return strdup("folder:/var/lib/ccsnap/images");
-	/* the XDG rules have relative paths ignored */
-	if (data && data[0] == '/')
-		return str_format("folder:%s/ccsnap/images", data);
-	if (home && home[0] == '/')
-		return str_format("folder:%s/.local/share/ccsnap/images", home);
-	return NULL;
+	return folder ? str_format("folder:%s", folder) : NULL;
 }
 
 void image_info_free(struct image_info *info)
@@ -233,7 +258,6 @@ void image_info_free(struct image_info *info)
 	free(info->status);
 	free(info->hash_algo);
 	free(info->hash_value);
-	free(info->checksum);
 	memset(info, 0, sizeof *info);
 }
 
@@ -276,7 +300,7 @@ bool image_matches(const struct image_info *info, const struct image_filter *fil
 {
 	const char *series = image_property(info, PROPERTY_SERIES);
 
-	return (!filter->id || str_equal(info->id, filter->id)) &&
+	return (!filter->id || strcasecmp(info->id, filter->id) == 0) &&
 	       (!filter->name || str_equal(info->name, filter->name)) &&
 	       (!filter->tag || has_tag(info, filter->tag)) &&
 	       (!filter->series || (series && str_equal(series, filter->series)));

@@ -37,7 +37,7 @@ struct image_info {
 	char *status; /* "active" is whole; NULL is, too */
 	char **tags;  /* ends with NULL; may be NULL */
 	bool is_protected;
-	char *hash_algo, *hash_value, *checksum; /* of the file; checksum is MD5 */
+	char *hash_algo, *hash_value; /* of the file */
 };
 
 void image_info_free(struct image_info *info);
@@ -117,7 +117,7 @@ struct dest_ops {
 	 */
 	int (*attach_report)(struct dest *dest, const char *json, struct err *err);
 
-	/* Oldest first. */
+	/* Oldest first.  Where it always fails, remove and fetch are NULL. */
 	int (*list)(struct dest *dest, const struct image_filter *filter, struct image_list *out,
 		    struct err *err);
 
@@ -159,7 +159,7 @@ struct dest {
 	bool free_known;
 };
 
-struct dest_config {
+struct dest_config {		/* strings outlive the dest */
 	const char *where;	/* as in dest_kinds */
 	const char *image_name; /* NULL unless an image is to go there */
 	const char *suffix;	/* of the image's format, with the dot */
@@ -187,6 +187,7 @@ struct dest_kind {
 	/* rest is what follows the colon; NULL without a colon. */
 	struct dest *(*open)(const struct dest_config *cfg, const char *rest, struct err *err);
 	bool is_remote; /* built in work_dir, then sent */
+	bool has_list;	/* and images come back from there */
 };
 
 /* Ends with a NULL scheme. */
@@ -197,11 +198,14 @@ extern const struct dest_kind dest_kinds[];
  */
 const struct dest_kind *dest_kind_find(const char *where, const char **rest);
 
-/* As it may be shown: without a password in a URL (malloc). */
+/* As it may be shown, whatever it is: without a password or query in a URL (malloc). */
 char *dest_for_messages(const char *where);
 
 struct dest *dest_open(const struct dest_config *cfg, struct err *err);
 void dest_close(struct dest *dest); /* NULL is fine */
+
+/* check(), whose every failure is ERR_REFUSED: nothing was done yet. */
+int dest_check(struct dest *dest, uint64_t need, struct err *err);
 
 /* The one image there with that id or name; several of one name are an error
  * that tells their ids.

@@ -10,16 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of url without what follows its path, and without slashes there. */
-static size_t path_end(const char *url)
-{
-	size_t len = strcspn(url, "?#");
-
-	while (len > 0 && url[len - 1] == '/')
-		len--;
-	return len;
-}
-
 /* "v" and numbers with a dot between: a version of an API. */
 static bool is_version(const char *segment, size_t len)
 {
@@ -43,7 +33,7 @@ static size_t last_segment(const char *url, size_t len)
 
 char *endpoint_base(const char *url)
 {
-	size_t len = path_end(url), at = last_segment(url, len);
+	size_t len = url_stem(url), at = last_segment(url, len);
 
 	if (is_version(url + at, len - at))
 		for (len = at; len > 0 && url[len - 1] == '/';)
@@ -53,7 +43,7 @@ char *endpoint_base(const char *url)
 
 bool endpoint_has_version(const char *url, const char *version)
 {
-	size_t len = path_end(url), at = last_segment(url, len);
+	size_t len = url_stem(url), at = last_segment(url, len);
 
 	return len - at == strlen(version) && memcmp(url + at, version, len - at) == 0;
 }

@@ -87,30 +87,13 @@ static int file_publish(struct dest *dest, struct image_info *info, struct err *
 	return dest_prove_file(dest, outfile_fd(f->out), dest->path, info->size, err);
 }
 
-static int say_no_store(const struct dest *dest, struct err *err)
-{
-	return err_set(err, ERR_USAGE, "%s is a single file: it has no list", dest->name);
-}
-
+/* So there is nothing that fetch or remove could be told. */
 static int file_list(struct dest *dest, const struct image_filter *filter, struct image_list *out,
 		     struct err *err)
 {
 	(void)filter;
 	(void)out;
-	return say_no_store(dest, err);
-}
-
-static int file_remove(struct dest *dest, const struct image_info *info, struct err *err)
-{
-	(void)info;
-	return say_no_store(dest, err);
-}
-
-static int file_fetch(struct dest *dest, struct image_info *info, int fd, struct err *err)
-{
-	(void)info;
-	(void)fd;
-	return say_no_store(dest, err);
+	return err_set(err, ERR_USAGE, "%s is a single file: it has no list", dest->name);
 }
 
 static void file_close(struct dest *dest)
@@ -133,8 +116,6 @@ static const struct dest_ops file_ops = {
 	.reserve = file_reserve,
 	.publish = file_publish,
 	.list = file_list,
-	.remove = file_remove,
-	.fetch = file_fetch,
 	.close = file_close,
 };
 

@@ -3,8 +3,6 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "dest/glance_upload.h"
-#include "dest/image_service.h"
 #include "dest/kinds.h"
 #include "dest/session.h"
 #include "dest/uploads.h"
@@ -37,31 +35,14 @@ int glance_connect(struct glance *g, struct err *err)
 	return -1;
 }
 
-static bool is_namesake(const struct glance *g, const struct service_image *image)
-{
-	/* databases compare in ways of their own: without case, say */
-	return image->name && str_equal(image->name, g->cfg.image_name) &&
-	       (!image->owner || str_equal(image->owner, session_project_id(g->session)));
-}
-
 int glance_namesakes(struct glance *g, struct service_images *out, struct err *err)
 {
 	const struct service_filter filter = {
 		.name = g->cfg.image_name,
 		.owner = session_project_id(g->session),
 	};
-	size_t kept = 0;
 
-	if (service_list(g->session, &filter, out, err) < 0)
-		return -1;
-	for (size_t i = 0; i < out->len; i++) {
-		if (is_namesake(g, &out->at[i]))
-			out->at[kept++] = out->at[i];
-		else
-			service_image_free(&out->at[i]);
-	}
-	out->len = kept;
-	return 0;
+	return service_list(g->session, &filter, out, err);
 }
 
 /* --- what killed runs left --- */
@@ -123,20 +104,12 @@ static void glance_tidy(struct dest *dest)
 
 static int glance_reserve(struct dest *dest, int *fd, struct err *err)
 {
-	struct glance *g = (struct glance *)dest;
-
-	if (workfile_reserve(g->work, &g->fd, err) < 0)
-		return -1;
-	*fd = g->fd;
-	return 0;
+	return workfile_reserve(((struct glance *)dest)->work, fd, err);
 }
 
 static void glance_adopt(struct dest *dest, int fd)
 {
-	struct glance *g = (struct glance *)dest;
-
-	g->fd = fd;
-	g->is_adopted = true;
+	workfile_adopt(((struct glance *)dest)->work, fd);
 }
 
 /* Somebody else is sending it. */
@@ -164,68 +137,42 @@ static void remove_older(struct glance *g)
 	struct err err;
 	size_t older = 0;
 
-	if (glance_namesakes(g, &list, &err) < 0)
+	if (glance_namesakes(g, &list, &err) < 0) {
 		log_warn("older images of that name stay: %s", err.text);
+		return;
+	}
 	while (older < list.len && !str_equal(list.at[older].id, ours))
 		older++;
+	if (older == list.len)
+		log_warn("older images of that name stay: the image service does not list the "
+			 "new one (%s), so that nothing tells which are older",
+			 ours);
 	for (size_t i = 0; older < list.len && i < older; i++)
 		remove_replaced(g, &list.at[i]);
 	service_images_free(&list);
 }
 
-static int upload(struct glance *g, struct image_info *info, struct err *err)
+static int send(struct glance *g, struct image_info *info, struct err *err)
 {
-	const struct glance_upload job = {
-		.session = g->session,
-		.notes = g->notes,
-		.dest = &g->base,
-		.cfg = &g->cfg,
-		.info = info,
-		.fd = g->fd,
-	};
-	struct digests digests;
-
-	if (glance_upload(&job, &digests, err) < 0)
+	if (service_check_names(g->cfg.image_name, info->properties, g->cfg.tags, err) < 0 ||
+	    glance_connect(g, err) < 0 || open_notes(g, err) < 0 || glance_upload(g, info, err) < 0)
 		return -1;
-	info->digests = digests;
 	if (g->cfg.overwrite)
 		remove_older(g);
 	return 0;
 }
 
-static int set_id_and_file(const struct glance *g, struct image_info *info, struct err *err)
-{
-	free(info->id);
-	free(info->file);
-	info->id = strdup(g->base.receipt.image_id);
-	info->file = glance_file_url(g, g->base.receipt.image_id);
-	return info->id && info->file ? 0 : err_nomem(err);
-}
-
-static int send(struct glance *g, struct image_info *info, struct err *err)
-{
-	if (service_check_names(g->cfg.image_name, info->properties, g->cfg.tags, err) < 0 ||
-	    glance_connect(g, err) < 0 || open_notes(g, err) < 0 || upload(g, info, err) < 0)
-		return -1;
-	return set_id_and_file(g, info, err);
-}
-
-/* The file that is to stay comes first: what then fails can be done again from it. */
 static int glance_publish(struct dest *dest, struct image_info *info, struct err *err)
 {
 	struct glance *g = (struct glance *)dest;
 
-	if (!g->is_adopted && workfile_keep(g->work, err) < 0)
+	if (workfile_keep(g->work, dest, err) < 0)
 		return -1;
-	dest->receipt.is_kept = !g->is_adopted && dest->path;
 	if (send(g, info, err) == 0)
 		return 0;
 	if (err->kind == ERR_REFUSED) /* something was done by now */
 		err->kind = ERR_FAILED;
-	return dest->receipt.is_kept
-		       ? err_hint(err, "the image is in %s: send it with ccsnap upload %s --to=%s",
-				  dest->path, dest->path, g->where)
-		       : -1;
+	return workfile_hint(dest, g->where, err);
 }
 
 /* --- opening and closing --- */
@@ -237,9 +184,6 @@ static void glance_close(struct dest *dest)
 	workfile_free(g->work);
 	uploads_close(g->notes);
 	session_close(g->session);
-	for (size_t i = 0; i < sizeof g->texts / sizeof *g->texts; i++)
-		free(g->texts[i]);
-	str_list_free(g->tags);
 	free(g->where);
 	free(dest->receipt.image_id);
 	free(dest->path);
@@ -260,41 +204,6 @@ static const struct dest_ops glance_ops = {
 	.close = glance_close,
 };
 
-static int keep_tags(struct glance *g, struct err *err)
-{
-	size_t count = 0;
-
-	while (g->cfg.tags && g->cfg.tags[count])
-		count++;
-	g->tags = calloc(count + 1, sizeof *g->tags);
-	for (size_t i = 0; g->tags && i < count; i++) {
-		g->tags[i] = strdup(g->cfg.tags[i]);
-		if (!g->tags[i])
-			return err_nomem(err);
-	}
-	g->cfg.tags = g->tags;
-	return g->tags ? 0 : err_nomem(err);
-}
-
-static int keep_config(struct glance *g, const struct dest_config *cfg, struct err *err)
-{
-	const char **texts[] = { &g->cfg.image_name, &g->cfg.format, &g->cfg.visibility,
-				 &g->cfg.upload_method };
-
-	g->cfg = *cfg;
-	if (!g->cfg.upload_method)
-		g->cfg.upload_method = "auto";
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-		if (!*texts[i])
-			continue;
-		g->texts[i] = strdup(*texts[i]);
-		if (!g->texts[i])
-			return err_nomem(err);
-		*texts[i] = g->texts[i];
-	}
-	return keep_tags(g, err);
-}
-
 static int set_names(struct glance *g, const char *cloud, struct err *err)
 {
 	g->where = str_format("glance%s%s", cloud ? ":" : "", cloud ? cloud : "");
@@ -303,20 +212,6 @@ static int set_names(struct glance *g, const char *cloud, struct err *err)
 	g->base.name = g->cfg.image_name ? str_format("%s image %s", g->where, g->cfg.image_name)
 					 : strdup(g->where);
 	return g->base.name ? 0 : err_nomem(err);
-}
-
-static int open_work(struct glance *g, const struct dest_config *cfg, struct err *err)
-{
-	const char *path;
-
-	if (!cfg->image_name)
-		return 0;
-	g->work = workfile_new(cfg, err);
-	if (!g->work)
-		return -1;
-	path = workfile_path(g->work);
-	g->base.path = path ? strdup(path) : NULL;
-	return path && !g->base.path ? err_nomem(err) : 0;
 }
 
 static int open_session(struct glance *g, const char *cloud, struct err *err)
@@ -355,10 +250,11 @@ struct dest *glance_open(const struct dest_config *cfg, const char *rest, struct
 		return NULL;
 	}
 	dest->ops = &glance_ops;
-	g->fd = -1;
-	if (choose_cloud(rest, cfg->cloud, &cloud, err) < 0 || keep_config(g, cfg, err) < 0 ||
-	    set_names(g, cloud, err) < 0 || open_work(g, cfg, err) < 0 ||
-	    open_session(g, cloud, err) < 0)
+	g->cfg = *cfg;
+	if (!cfg->upload_method)
+		g->cfg.upload_method = "auto";
+	if (choose_cloud(rest, cfg->cloud, &cloud, err) < 0 || set_names(g, cloud, err) < 0 ||
+	    workfile_open(dest, cfg, &g->work, err) < 0 || open_session(g, cloud, err) < 0)
 		return NULL;
 	return steal(&dest);
 }

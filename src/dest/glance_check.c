@@ -4,8 +4,6 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "dest/glance_upload.h"
-#include "dest/image_service.h"
 #include "dest/session.h"
 #include "dest/uploads.h"
 #include "dest/workfile.h"
@@ -17,15 +15,9 @@
 
 static int check_here(struct glance *g, uint64_t need, struct err *err)
 {
-	struct dest *dest = &g->base;
-
-	dest->free_known = g->is_adopted;
-	dest->free_bytes = UINT64_MAX;
-	if (!g->is_adopted && workfile_check(g->work, dest, need, err) < 0)
+	if (workfile_check(g->work, &g->base, need, err) < 0 || uploads_check(err) < 0)
 		return -1;
-	if (uploads_check(err) < 0)
-		return -1;
-	return service_check_names(g->cfg.image_name, dest->properties, g->cfg.tags, err);
+	return service_check_names(g->cfg.image_name, g->base.properties, g->cfg.tags, err);
 }
 
 /* --- the service --- */
@@ -104,7 +96,7 @@ static int check_room(struct glance *g, uint64_t need, struct err *err)
 
 static uint64_t seconds_to_end(const struct glance *g, uint64_t need)
 {
-	uint64_t capture = g->is_adopted ? 0 : div_up(need, CAPTURE_RATE);
+	uint64_t capture = workfile_is_adopted(g->work) ? 0 : div_up(need, CAPTURE_RATE);
 
 	return capture + glance_seconds_to_send(&g->cfg, need);
 }

@@ -5,8 +5,6 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "dest/glance_proof.h"
-#include "dest/image_service.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "dest/dest.h"
+#include "dest/image_service.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,23 +12,18 @@
 /* "glance[:CLOUD]": OpenStack's image service, as a destination.  Images are told apart
  * by their id; that a name is there once is our rule, not the service's.
  */
-struct service_images;
 struct session;
 struct uploads;
 struct workfile;
 
 struct glance {
 	struct dest base;
-	char *where;		/* "glance:CLOUD" */
-	struct dest_config cfg; /* what is used later is a copy of ours, kept in: */
-	char *texts[4];
-	char **tags;
+	char *where; /* "glance:CLOUD" */
+	struct dest_config cfg;
 
 	struct session *session;
 	struct uploads *notes; /* NULL: not open (yet) */
 	struct workfile *work; /* NULL for a list */
-	int fd;		       /* of the image; -1: none yet */
-	bool is_adopted;       /* it is the caller's, and finished */
 
 	/* The service is logged in to, or asked, once a run. */
 	enum { GLANCE_UNTRIED, GLANCE_CONNECTED, GLANCE_UNREACHABLE } connection;
@@ -57,5 +53,62 @@ char *glance_file_url(const struct glance *g, const char *id);
 
 /* --- glance_fetch.c --- */
 int glance_fetch(struct dest *dest, struct image_info *info, int fd, struct err *err);
+
+/* --- glance_upload.c: a finished image to the image service, and proof that it is there
+ *
+ * An image has an id of ours, which is noted on this host before the service hears of
+ * it (uploads.h).  Its data are sent; what the answer leaves open, the image's status
+ * tells: queued, and they are sent again; active, and they are compared; anything else,
+ * and the image is deleted and made anew, since nobody gets it out of that state.  Then
+ * come the properties that are only known now, then the protection.
+ */
+
+/* 0, and info's id, file and digests are those of the image; or -1, and what is at the
+ * service by then is deleted, or kept, as the receipt says.
+ */
+int glance_upload(struct glance *g, struct image_info *info, struct err *err);
+
+/* About so long; an estimate on the careful side where no rate is set. */
+uint64_t glance_seconds_to_send(const struct dest_config *cfg, uint64_t size);
+
+/* --- glance_wait.c: the image service has all the bytes of an image, and works on them --- */
+
+struct glance_wait {
+	struct session *session;
+	const char *id;
+	enum service_way way;
+	unsigned seconds; /* at most */
+};
+
+/* 1: it is active.  0: it is still under way at the end of that time, as err says.  -1:
+ * it will never be, or a signal came.  out is what the service said last, the caller's
+ * to free.
+ */
+int glance_wait(const struct glance_wait *w, struct service_image *out, struct err *err);
+
+/* --- glance_proof.c: are the bytes here and those at the image service the same?
+ *
+ * By what the service tells of them: the size, and the digest that it computed itself while
+ * it took them (os_hash_algo and os_hash_value, else checksum, which is MD5).  Digits may be
+ * in either case; an algorithm that we do not know is none.
+ */
+
+struct proof_of {
+	int fd; /* for an algorithm that digests has not */
+	const char *name;
+	uint64_t size;
+	const char *format; /* "qcow2", "raw"; NULL: whichever */
+	const struct digests *digests;
+};
+
+enum proof_result { PROOF_ERROR = -1, PROOF_DIFFERS, PROOF_SILENT, PROOF_SAME };
+
+/* PROOF_DIFFERS: err tells both values.  PROOF_SILENT: as far as the service tells
+ * anything they are, but it tells no digest.  PROOF_ERROR also when the service has
+ * converted the image, so that nothing can be compared.  *by: the digest's name, NULL
+ * unless PROOF_SAME; it is static.
+ */
+enum proof_result proof_compare(const struct service_image *there, const struct proof_of *here,
+				const char **by, struct err *err);
 
 #endif

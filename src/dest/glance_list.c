@@ -3,7 +3,6 @@
 
 #include "base/array.h"
 #include "base/str.h"
-#include "dest/image_service.h"
 #include "dest/session.h"
 #include "dest/url.h"
 
@@ -33,7 +32,6 @@ static void set_digests(struct image_info *info)
 	struct digests *d = &info->digests;
 
 	set_digest(d->sha256, sizeof d->sha256 - 1, image_property(info, PROPERTY_SHA256));
-	set_digest(d->md5, sizeof d->md5 - 1, info->checksum);
 	if (info->hash_algo && strcasecmp(info->hash_algo, "sha512") == 0)
 		set_digest(d->sha512, sizeof d->sha512 - 1, info->hash_value);
 }
@@ -79,7 +77,6 @@ static int to_info(const struct glance *g, struct service_image *image, struct i
 		.is_protected = image->is_protected,
 		.hash_algo = steal(&image->hash_algo),
 		.hash_value = steal(&image->hash_value),
-		.checksum = steal(&image->checksum),
 	};
 	info->file = glance_file_url(g, info->id);
 	if (is_snapshot_of_instance(info))
@@ -142,12 +139,10 @@ int glance_list(struct dest *dest, const struct image_filter *filter, struct ima
 		struct err *err)
 {
 	struct glance *g = (struct glance *)dest;
-	const struct image_filter everything = { 0 };
 	struct service_images images = { 0 };
 	int rc = glance_connect(g, err);
 
 	memset(out, 0, sizeof *out);
-	filter = filter ? filter : &everything;
 	if (rc == 0)
 		rc = list_images(g, filter, &images, err);
 	for (size_t i = 0; rc == 0 && i < images.len; i++)

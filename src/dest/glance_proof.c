@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dest/glance_proof.h"
+#include "dest/glance_inner.h"
 
 #include "base/err.h"
 #include "base/str.h"
-#include "dest/image_service.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@ static const struct algorithm {
 } algorithms[] = {
 	{ "sha512", offsetof(struct digests, sha512) },
 	{ "sha256", offsetof(struct digests, sha256) },
-	{ "md5", offsetof(struct digests, md5) },
+	{ "md5", -1 },
 	{ "sha1", -1 },
 	{ "sha224", -1 },
 	{ "sha384", -1 },

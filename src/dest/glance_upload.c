@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dest/glance_upload.h"
+#include "dest/glance_inner.h"
 
 #include "base/err.h"
 #include "base/log.h"
@@ -8,12 +8,10 @@
 #include "base/uuid.h"
 #include "dest/dest.h"
 #include "dest/endpoint.h"
-#include "dest/glance_proof.h"
-#include "dest/glance_wait.h"
-#include "dest/image_service.h"
 #include "dest/payload.h"
 #include "dest/session.h"
 #include "dest/uploads.h"
+#include "dest/workfile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,15 +25,16 @@
 #define MB	      UINT64_C(1000000)
 
 struct upload {
-	const struct glance_upload *job;
-	struct receipt *receipt; /* the dest's */
+	struct glance *g;
+	struct image_info *info;
+	struct receipt *receipt; /* g's */
 	struct payload *payload;
 	struct uuid_text id; /* of the image that is there now; "": none */
 	enum service_way way;
 	struct http_backoff backoff;
 	unsigned refused_tokens;    /* that cannot be renewed */
 	struct service_image there; /* as last seen */
-	struct digests *digests;
+	struct digests digests;	    /* of what was sent */
 };
 
 /* What is known after a try. */
@@ -53,22 +52,22 @@ uint64_t glance_seconds_to_send(const struct dest_config *cfg, uint64_t size)
 
 /* --- the image at the service --- */
 
-static int create_image(const struct upload *u, struct err *err)
+static int create_image(const struct upload *u, bool *is_certain_unsent, struct err *err)
 {
-	const struct dest_config *cfg = u->job->cfg;
-	const struct image_info *info = u->job->info;
+	const struct dest_config *cfg = &u->g->cfg;
+	const struct image_info *info = u->info;
 	const struct service_image wanted = {
 		.id = (char *)u->id.text,
 		.name = (char *)cfg->image_name,
 		.disk_format = info->format,
-		.container_format = (char *)"bare",
-		.visibility = (char *)cfg->visibility,
+		.container_format = "bare",
+		.visibility = cfg->visibility,
 		.min_disk = (unsigned)div_up(info->virtual_size, GIB),
 		.tags = (char **)cfg->tags,
 		.properties = info->properties,
 	};
 
-	return service_create(u->job->session, &wanted, err);
+	return service_create(u->g->session, &wanted, is_certain_unsent, err);
 }
 
 /* What is to be kept needs no note, which would only have it deleted. */
@@ -76,18 +75,33 @@ static int note_image(const struct upload *u, const char *id, struct err *err)
 {
 	const struct upload_note note = {
 		.image_id = id,
-		.endpoint = session_endpoint(u->job->session),
-		.project_id = session_project_id(u->job->session),
-		.name = u->job->cfg->image_name,
+		.endpoint = session_endpoint(u->g->session),
+		.project_id = session_project_id(u->g->session),
+		.name = u->g->cfg.image_name,
 	};
 
-	return u->job->cfg->keep_failed ? 0 : uploads_begin(u->job->notes, &note, err);
+	return u->g->cfg.keep_failed ? 0 : uploads_begin(u->g->notes, &note, err);
+}
+
+static void forget_image(struct upload *u)
+{
+	uploads_end(u->g->notes, u->id.text);
+	u->id.text[0] = '\0';
+}
+
+/* The service has not heard of it: there is nothing to be deleted. */
+static void forget_unsent(struct upload *u)
+{
+	forget_image(u);
+	free(u->receipt->image_id);
+	u->receipt->image_id = NULL;
 }
 
 static int begin_image(struct upload *u, struct err *err)
 {
 	struct uuid_text id;
 	autofree char *copy = NULL;
+	bool is_certain_unsent;
 
 	if (uuid_random(&id, err) < 0)
 		return -1;
@@ -99,15 +113,18 @@ static int begin_image(struct upload *u, struct err *err)
 	free(u->receipt->image_id);
 	u->receipt->image_id = steal(&copy);
 	u->id = id;
-	return create_image(u, err);
+	if (create_image(u, &is_certain_unsent, err) == 0)
+		return 0;
+	if (is_certain_unsent)
+		forget_unsent(u);
+	return -1;
 }
 
 static int drop_image(struct upload *u, enum service_when when, struct err *err)
 {
-	if (service_delete(u->job->session, u->id.text, when, err) < 0)
+	if (service_delete(u->g->session, u->id.text, when, err) < 0)
 		return -1;
-	uploads_end(u->job->notes, u->id.text);
-	u->id.text[0] = '\0';
+	forget_image(u);
 	return 0;
 }
 
@@ -131,9 +148,9 @@ static bool can_import_instead(const struct upload *u, const struct http_respons
 
 	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
 		can = can || r->status == refusals[i];
-	can = can && u->way == SERVICE_DIRECT && str_equal(u->job->cfg->upload_method, "auto") &&
-	      service_can_import(u->job->session, &ignored) == 1 &&
-	      service_get(u->job->session, u->id.text, &now, &ignored) == 1 &&
+	can = can && u->way == SERVICE_DIRECT && str_equal(u->g->cfg.upload_method, "auto") &&
+	      service_can_import(u->g->session, &ignored) == 1 &&
+	      service_get(u->g->session, u->id.text, &now, &ignored) == 1 &&
 	      str_equal(now.status, "queued");
 	service_image_free(&now);
 	return can;
@@ -144,7 +161,7 @@ static bool can_import_instead(const struct upload *u, const struct http_respons
  */
 static enum outcome judge_unauthorized(struct upload *u, struct err *err)
 {
-	bool can_renew = session_can_renew(u->job->session);
+	bool can_renew = session_can_renew(u->g->session);
 
 	err_hint(err, "%s",
 		 can_renew ? "new tokens are refused, too"
@@ -170,10 +187,9 @@ static enum outcome judge_refusal(struct upload *u, const struct http_response *
 /* An import copies, and may convert: it is given a second more for some megabytes. */
 static enum outcome wait_until_active(struct upload *u, struct err *err)
 {
-	const struct glance_upload *job = u->job;
-	unsigned stall = job->cfg->stall_seconds ? job->cfg->stall_seconds : STALL_SECONDS;
-	uint64_t more = u->way == SERVICE_STAGE ? job->info->size / IMPORT_RATE : 0;
-	const struct glance_wait wait = { job->session, u->id.text, u->way,
+	unsigned stall = u->g->cfg.stall_seconds ? u->g->cfg.stall_seconds : STALL_SECONDS;
+	uint64_t more = u->way == SERVICE_STAGE ? u->info->size / IMPORT_RATE : 0;
+	const struct glance_wait wait = { u->g->session, u->id.text, u->way,
 					  stall + (unsigned)MIN(more, 1000000) };
 
 	return glance_wait(&wait, &u->there, err) == 1 ? OUTCOME_ACTIVE : OUTCOME_FAILED;
@@ -181,7 +197,7 @@ static enum outcome wait_until_active(struct upload *u, struct err *err)
 
 static enum outcome import_staged(struct upload *u, struct err *err)
 {
-	if (service_import(u->job->session, u->id.text, err) < 0)
+	if (service_import(u->g->session, u->id.text, err) < 0)
 		return err->kind == ERR_FAILED ? OUTCOME_UNCLEAR : OUTCOME_FAILED;
 	return wait_until_active(u, err);
 }
@@ -196,13 +212,12 @@ static bool may_get_better(const struct http_response *r, const struct err *err)
 
 static enum outcome send_once(struct upload *u, struct http_response *r, struct err *err)
 {
-	const struct glance_upload *job = u->job;
-	uint64_t seconds = glance_seconds_to_send(job->cfg, job->info->size) + SPARE_SECONDS;
+	uint64_t seconds = glance_seconds_to_send(&u->g->cfg, u->info->size) + SPARE_SECONDS;
 
-	if (session_refresh(job->session, seconds, err) < 0)
+	if (session_refresh(u->g->session, seconds, err) < 0)
 		return OUTCOME_FAILED;
 	u->receipt->attempts++;
-	if (service_put(job->session, u->id.text, u->way, payload_upload(u->payload), r, err) < 0)
+	if (service_put(u->g->session, u->id.text, u->way, payload_upload(u->payload), r, err) < 0)
 		return may_get_better(r, err) ? OUTCOME_UNCLEAR : OUTCOME_FAILED;
 	if (r->status < 200 || r->status > 299)
 		return judge_refusal(u, r, err);
@@ -219,7 +234,7 @@ static int look(struct upload *u, const struct http_response *r, struct err *err
 			return -1;
 		r = NULL;
 		service_image_free(&u->there);
-		found = service_get(u->job->session, u->id.text, &u->there, err);
+		found = service_get(u->g->session, u->id.text, &u->there, err);
 	} while (found < 0 && err->kind == ERR_FAILED);
 	return found;
 }
@@ -229,14 +244,14 @@ static int look(struct upload *u, const struct http_response *r, struct err *err
  */
 static bool was_only_answer_lost(const struct upload *u, const struct http_response *r)
 {
-	return r->sent >= u->job->info->size &&
+	return r->sent >= u->info->size &&
 	       (str_equal(u->there.status, "saving") || str_equal(u->there.status, "importing"));
 }
 
 static enum outcome find_out(struct upload *u, const struct http_response *r, struct err *err)
 {
-	unsigned stall = u->job->cfg->stall_seconds;
-	const struct glance_wait wait = { u->job->session, u->id.text, u->way,
+	unsigned stall = u->g->cfg.stall_seconds;
+	const struct glance_wait wait = { u->g->session, u->id.text, u->way,
 					  stall ? MIN(stall, LOST_SECONDS) : LOST_SECONDS };
 	struct err why = *err;
 	int found = look(u, r, err), active;
@@ -278,12 +293,12 @@ static int send_image(struct upload *u, struct err *err)
 
 static enum proof_result prove(struct upload *u, struct err *err)
 {
-	const struct image_info *info = u->job->info;
-	const struct proof_of here = { u->job->fd, u->job->dest->name, info->size, info->format,
-				       u->digests };
+	const struct image_info *info = u->info;
+	const struct proof_of here = { workfile_fd(u->g->work), u->g->base.name, info->size,
+				       info->format, &u->digests };
 	enum proof_result result;
 
-	if (payload_digests(u->payload, &info->digests, u->digests, err) < 0)
+	if (payload_digests(u->payload, &info->digests, &u->digests, err) < 0)
 		return PROOF_ERROR;
 	result = proof_compare(&u->there, &here, &u->receipt->verified_by, err);
 	u->receipt->verified = result == PROOF_SAME;
@@ -312,23 +327,32 @@ static int send_and_prove(struct upload *u, struct err *err)
 
 static int add_sha256(const struct upload *u, struct err *err)
 {
-	const char *there = image_property(u->job->info, PROPERTY_SHA256);
-	char pair[sizeof PROPERTY_SHA256 + sizeof u->digests->sha256];
+	const char *there = image_property(u->info, PROPERTY_SHA256);
+	char pair[sizeof PROPERTY_SHA256 + sizeof u->digests.sha256];
 	char *properties[] = { pair, NULL };
 
-	if (!*u->digests->sha256 || (there && str_equal(there, u->digests->sha256)))
+	if (!*u->digests.sha256 || (there && str_equal(there, u->digests.sha256)))
 		return 0;
-	snprintf(pair, sizeof pair, "%s=%s", PROPERTY_SHA256, u->digests->sha256);
-	return service_set_properties(u->job->session, u->id.text, properties, err);
+	snprintf(pair, sizeof pair, "%s=%s", PROPERTY_SHA256, u->digests.sha256);
+	return service_set_properties(u->g->session, u->id.text, properties, err);
 }
 
+/* Of the image that is there now: it is the last one. */
+static int set_id_and_file(const struct upload *u, struct err *err)
+{
+	free(u->info->id);
+	free(u->info->file);
+	u->info->id = strdup(u->id.text);
+	u->info->file = glance_file_url(u->g, u->id.text);
+	return u->info->id && u->info->file ? 0 : err_nomem(err);
+}
+
+/* The protection last: what is protected could not be deleted any more. */
 static int complete(const struct upload *u, struct err *err)
 {
-	if (add_sha256(u, err) < 0)
+	if (set_id_and_file(u, err) < 0 || add_sha256(u, err) < 0)
 		return -1;
-	return u->job->cfg->make_protected
-		       ? service_set_protected(u->job->session, u->id.text, true, err)
-		       : 0;
+	return u->g->cfg.make_protected ? service_protect(u->g->session, u->id.text, err) : 0;
 }
 
 /* --- the end --- */
@@ -338,9 +362,11 @@ static void clean_up(struct upload *u, struct err *err)
 {
 	struct err later;
 
+	u->receipt->verified = false;
+	u->receipt->verified_by = NULL;
 	if (!*u->id.text)
 		return;
-	if (u->job->cfg->keep_failed) {
+	if (u->g->cfg.keep_failed) {
 		u->receipt->cleanup = CLEANUP_KEPT;
 		err_hint(err, "what came of image %s is kept", u->id.text);
 	} else if (drop_image(u, SERVICE_KEEP_ON, &later) == 0) {
@@ -357,38 +383,32 @@ static int deliver(struct upload *u, struct err *err)
 	return begin_image(u, err) < 0 || send_and_prove(u, err) < 0 ? -1 : complete(u, err);
 }
 
-/* One digest proves what was sent, if the rest is known of the file; an MD5 is computed
- * only for a service that knows nothing better.
- */
+/* One digest proves what was sent, if the rest is known of the file. */
 static unsigned digests_wanted(const struct image_info *info)
 {
 	return *info->digests.sha256 ? HASH_SHA512 : HASH_OURS;
 }
 
-int glance_upload(const struct glance_upload *job, struct digests *digests, struct err *err)
+int glance_upload(struct glance *g, struct image_info *info, struct err *err)
 {
-	bool imports = str_equal(job->cfg->upload_method, "import");
+	bool imports = str_equal(g->cfg.upload_method, "import");
 	autopayload struct payload *payload =
-		payload_new(job->fd, job->dest->name, job->info->size, job->dest, err);
+		payload_new(workfile_fd(g->work), g->base.name, info->size, digests_wanted(info),
+			    &g->base, err);
 	struct upload u = {
-		.job = job,
-		.receipt = &job->dest->receipt,
+		.g = g,
+		.info = info,
+		.receipt = &g->base.receipt,
 		.payload = payload,
 		.way = imports ? SERVICE_STAGE : SERVICE_DIRECT,
-		.digests = digests,
 	};
-	int rc;
+	int rc = payload ? deliver(&u, err) : -1;
 
-	if (!payload)
-		return -1;
-	payload_choose(payload, digests_wanted(job->info));
-	rc = deliver(&u, err);
 	if (rc < 0) {
-		u.receipt->verified = false;
-		u.receipt->verified_by = NULL;
 		clean_up(&u, err);
 	} else {
-		uploads_end(job->notes, u.id.text);
+		uploads_end(g->notes, u.id.text);
+		info->digests = u.digests;
 	}
 	service_image_free(&u.there);
 	return rc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dest/glance_wait.h"
+#include "dest/glance_inner.h"
 
 #include "base/clock.h"
 #include "base/err.h"

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/str.h"
 #include "dest/http_private.h"
 #include "dest/url.h"
@@ -56,6 +57,7 @@ static int set_up(struct http *http, const struct http_config *cfg, struct err *
 	http->stall_seconds = cfg->stall_seconds ? cfg->stall_seconds : STALL_SECONDS;
 	http->total_seconds = cfg->total_seconds;
 	http->limit_rate = cfg->limit_rate;
+	http->has_own_limits = cfg->has_own_limits;
 	code = http_set_up(http, cfg);
 	if (code != CURLE_OK)
 		return err_set(err, ERR_FAILED, "libcurl cannot do what it must: %s",
@@ -82,6 +84,9 @@ void http_close(struct http *http)
 	if (!http)
 		return;
 	curl_easy_cleanup(http->curl);
+	secret_free(http->url_secret);
+	for (size_t i = 0; i < HTTP_PROXIES; i++)
+		secret_free(http->proxy_secrets[i]);
 	free(http);
 }
 

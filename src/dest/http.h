@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Requests over HTTP/1.1 (RFC 9110, 9112), one at a time, over libcurl.
  * Connections are kept and used again.  Used from one thread.
@@ -23,6 +24,7 @@ struct http_config {
 	const char *cacert;	  /* file or directory of CAs; NULL: the system's */
 	const char *cert, *key;	  /* of ours, PEM; NULL: none */
 	bool no_proxy;		  /* whatever the environment says: the peer is on this link */
+	bool has_own_limits;	  /* set by no option: messages point to none */
 	bool insecure;		  /* do not verify the server; the caller has warned */
 	unsigned connect_seconds; /* 0: 30 */
 	unsigned stall_seconds;	  /* no byte in either direction; 0: 300 */
@@ -83,7 +85,7 @@ struct http_request {
 	bool even_if_interrupted;
 };
 
-#define HTTP_BODY_MAX (16 << 20) /* of an answer that is kept in memory */
+#define HTTP_BODY_MAX (4 << 20) /* of an answer that is kept in memory; its JSON takes far more */
 
 struct http_response {
 	unsigned status; /* 0: no answer came */
@@ -112,6 +114,9 @@ void http_response_free(struct http_response *r);
 
 /* The (last) header of that name in any case, NULL without one. */
 const char *http_header_of(const struct http_response *r, const char *name);
+
+/* A date in a header (RFC 9110 5.6.7; NULL is fine); -1 when it is none. */
+int http_date(const char *text, time_t *out);
 
 /* 408, 429, 500, 502, 503 or 504. */
 bool http_may_get_better(const struct http_response *r);

@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "dest/http_private.h"
@@ -14,7 +15,7 @@
 #include <strings.h>
 
 /* The server's words come from its proxies, too, and from whoever else answers. */
-enum { WORDS_MAX = 300, TEXT_MAX = 64 << 10, JSON_MAX = 1 << 20 };
+enum { WORDS_MAX = 300, JSON_MAX = 1 << 20 };
 
 /* RFC 9110 15, RFC 6585, and what some of them were called before.  What a server
  * writes there instead says no more.
@@ -96,9 +97,9 @@ static const char *message_in(json_t *object)
 	return text;
 }
 
-static char *words_of_json(const char *body, size_t len)
+static char *words_of_json(const char *body)
 {
-	json_t *root = len <= JSON_MAX ? json_loadb(body, len, 0, NULL) : NULL;
+	json_t *root = strlen(body) <= JSON_MAX ? json_loads(body, 0, NULL) : NULL;
 	const char *text = message_in(root), *key;
 	json_t *value;
 	char *words;
@@ -221,22 +222,29 @@ static void shorten(char *text)
 	strcpy(text + at, "...");
 }
 
-static char *words_of_text(const char *text, const char *body, size_t len)
+static char *words_of_text(const char *text)
 {
 	if (*text == '{')
-		return words_of_json(body, len);
+		return words_of_json(text);
 	return *text == '<' ? words_of_html(text) : NULL;
 }
 
-/* The body's text, as it is when it is nothing better; NULL when there is none. */
+/* The body's text, as it is when it is nothing better; NULL when there is none.  Secrets
+ * in it are covered before anything is cut or changed, and once more when it is plain.
+ */
 static char *words_in(const struct http_response *r)
 {
-	autofree char *text = r->body ? strndup(r->body, TEXT_MAX) : NULL;
-	char *words = NULL;
+	autofree char *text = r->body ? strdup(r->body) : NULL;
+	autofree char *words = NULL;
 
-	if (text)
-		words = words_of_text(text + strspn(text, " \t\r\n"), r->body, r->body_len);
-	return words ? words : steal(&text);
+	if (!text)
+		return NULL;
+	secret_mask(text);
+	words = words_of_text(text + strspn(text, " \t\r\n"));
+	if (!words)
+		return steal(&text);
+	secret_mask(words);
+	return steal(&words);
 }
 
 /* For what only points elsewhere, that is all there is to say. */

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "dest/http_private.h"
@@ -92,6 +93,8 @@ static CURLcode set_credentials(CURL *curl, const struct http_hop *hop)
 		HTTP_SET(curl, code, CURLOPT_USERNAME, user);
 	if (curl_url_get(u, CURLUPART_PASSWORD, &password, CURLU_URLDECODE) == CURLUE_OK)
 		HTTP_SET(curl, code, CURLOPT_PASSWORD, password);
+	secret_free(hop->http->url_secret);
+	hop->http->url_secret = secret_new(password ? password : user);
 	return code;
 }
 

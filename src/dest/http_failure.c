@@ -101,6 +101,12 @@ static int no_such_host(struct http_exchange *x, CURLcode code, const char *who)
 	return fail(x, true);
 }
 
+/* Where no option sets a limit, none is named. */
+static const char *option(const struct http_hop *hop, const char *hint)
+{
+	return hop->http->has_own_limits ? "" : hint;
+}
+
 static int not_done(struct http_exchange *x, const char *who)
 {
 	const struct http_hop *hop = x->hop;
@@ -108,7 +114,7 @@ static int not_done(struct http_exchange *x, const char *who)
 
 	err_set(x->err, ERR_FAILED, "%s: not done in %u seconds%s", who,
 		of_request ? of_request : hop->http->total_seconds,
-		of_request ? "" : " (see --upload-timeout)");
+		of_request ? "" : option(hop, " (see --upload-timeout)"));
 	return fail(x, false);
 }
 
@@ -127,16 +133,15 @@ static int took_too_long(struct http_exchange *x, CURLcode code, const char *who
 	(void)code;
 	if (is_deadline(x))
 		return not_done(x, who);
-	err_set(x->err, ERR_FAILED, "%s: no connection in %u seconds (see --connect-timeout)", who,
-		x->hop->http->connect_seconds);
+	err_set(x->err, ERR_FAILED, "%s: no connection in %u seconds%s", who,
+		x->hop->http->connect_seconds, option(x->hop, " (see --connect-timeout)"));
 	return fail(x, true);
 }
 
 static int stalled(struct http_exchange *x, const char *who)
 {
-	err_set(x->err, ERR_FAILED,
-		"%s: no byte in either direction for %u seconds (see --upload-stall-timeout)", who,
-		x->hop->http->stall_seconds);
+	err_set(x->err, ERR_FAILED, "%s: no byte in either direction for %u seconds%s", who,
+		x->hop->http->stall_seconds, option(x->hop, " (see --upload-stall-timeout)"));
 	return fail(x, true);
 }
 
@@ -184,8 +189,8 @@ static int no_tls(struct http_exchange *x, CURLcode code, const char *who)
 
 static int no_memory(struct http_exchange *x, CURLcode code, const char *who)
 {
-	(void)code, (void)who;
-	err_nomem(x->err);
+	(void)code;
+	err_set(x->err, ERR_FAILED, "%s: out of memory, or a header line larger than 100 KiB", who);
 	return fail(x, false);
 }
 

@@ -55,7 +55,7 @@ int http_check_request(const struct http_request *request, struct err *err)
 {
 	if (!is_token(request->method))
 		return err_set(err, ERR_REFUSED, "no method of HTTP");
-	if (url_check(request->url, "cannot send a request", err) < 0 ||
+	if (url_check(request->url, "cannot send a request", ERR_USAGE, err) < 0 ||
 	    check_headers(request->headers, err) < 0)
 		return -1;
 	return check_headers(request->secret_headers, err);

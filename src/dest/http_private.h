@@ -19,11 +19,17 @@
  */
 struct err;
 
+enum { HTTP_PROXIES = 6 };
+
 struct http {
 	CURL *curl;
 	unsigned connect_seconds, stall_seconds, total_seconds;
 	uint64_t limit_rate;
+	bool has_own_limits;
 	char why[CURL_ERROR_SIZE]; /* libcurl's words for the last error */
+
+	/* Passwords in URLs: the proxies', and the last request's own (base/secret.h). */
+	char *proxy_secrets[HTTP_PROXIES], *url_secret;
 };
 
 struct http_field {

@@ -10,17 +10,21 @@
 
 enum { PAUSE_MAX = 60, RETRY_AFTER_MAX = 600, LOOK_UP_MS = 100 };
 
+int http_date(const char *text, time_t *out)
+{
+	*out = text ? curl_getdate(text, NULL) : -1;
+	return *out < 0 ? -1 : 0;
+}
+
 /* A date is compared with the server's own clock, if it tells its time. */
 static long seconds_until(const struct http_response *r, const char *date)
 {
-	const char *now_there = http_header_of(r, "Date");
-	time_t then = curl_getdate(date, NULL);
-	time_t now = now_there ? curl_getdate(now_there, NULL) : -1;
+	time_t then, now;
 
-	if (now < 0)
-		now = time(NULL);
-	if (then < 0)
+	if (http_date(date, &then) < 0)
 		return -1;
+	if (http_date(http_header_of(r, "Date"), &now) < 0)
+		now = time(NULL);
 	return then > now ? then - now : 0;
 }
 

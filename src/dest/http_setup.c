@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/secret.h"
 #include "base/size.h"
 #include "dest/http_private.h"
+#include "dest/http_url.h"
 
 #include "config.h"
 
@@ -102,6 +104,27 @@ static CURLcode set_limits(const struct http *http)
 	return code;
 }
 
+/* Of the proxies that libcurl finds in the environment. */
+static void keep_proxy_secrets(struct http *http)
+{
+	static const char *const variables[HTTP_PROXIES] = { "http_proxy",  "https_proxy",
+							     "HTTPS_PROXY", "all_proxy",
+							     "ALL_PROXY",   "HTTP_PROXY" };
+
+	for (size_t i = 0; i < HTTP_PROXIES; i++) {
+		const char *proxy = getenv(variables[i]);
+		autourl CURLU *u = curl_url();
+		autourlpart char *text = NULL;
+
+		if (!proxy || !u ||
+		    curl_url_set(u, CURLUPART_URL, proxy, CURLU_DEFAULT_SCHEME) != CURLUE_OK)
+			continue;
+		if (curl_url_get(u, CURLUPART_PASSWORD, &text, CURLU_URLDECODE) == CURLUE_OK ||
+		    curl_url_get(u, CURLUPART_USER, &text, CURLU_URLDECODE) == CURLUE_OK)
+			http->proxy_secrets[i] = secret_new(text);
+	}
+}
+
 CURLcode http_set_up(struct http *http, const struct http_config *cfg)
 {
 	CURLcode code = set_manners(http->curl);
@@ -109,6 +132,7 @@ CURLcode http_set_up(struct http *http, const struct http_config *cfg)
 	HTTP_SET(http->curl, code, CURLOPT_ERRORBUFFER, http->why);
 	HTTP_SET(http->curl, code, CURLOPT_NOPROXY, cfg->no_proxy ? "*" : NULL);
 	code = code ? code : set_tls(http->curl, cfg);
+	keep_proxy_secrets(http);
 	if (code == CURLE_OK && cfg->cacert)
 		code = set_authorities(http->curl, cfg->cacert);
 	return code ? code : set_limits(http);

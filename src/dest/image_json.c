@@ -109,14 +109,6 @@ char *image_properties_patch(char *const *properties, size_t *count, struct err 
 	return dump(patch, err);
 }
 
-char *image_protected_patch(bool is_protected, struct err *err)
-{
-	json_auto_t *patch = json_pack("[{s:s, s:s, s:b}]", "op", "replace", "path", "/protected",
-				       "value", (int)is_protected);
-
-	return dump(patch, err);
-}
-
 /* --- in --- */
 
 static int malformed(const char *key, struct err *err)
@@ -195,19 +187,6 @@ static int get_size(const json_t *image, const char *key, bool *has, uint64_t *o
 	return 0;
 }
 
-static int get_min_disk(const json_t *image, unsigned *out, struct err *err)
-{
-	uint64_t gib = 0;
-	bool has;
-
-	if (get_size(image, "min_disk", &has, &gib, err) < 0)
-		return -1;
-	if (gib > INT32_MAX)
-		return malformed("min_disk", err);
-	*out = (unsigned)gib;
-	return 0;
-}
-
 static int get_protected(const json_t *image, bool *out, struct err *err)
 {
 	const json_t *value = json_object_get(image, "protected");
@@ -273,9 +252,7 @@ static int get_texts(const json_t *image, struct service_image *out, struct err 
 		return -1;
 	if (get_optional(image, "name", &out->name, err) < 0 ||
 	    get_optional(image, "disk_format", &out->disk_format, err) < 0 ||
-	    get_optional(image, "container_format", &out->container_format, err) < 0 ||
-	    get_optional(image, "owner", &out->owner, err) < 0 ||
-	    get_optional(image, "visibility", &out->visibility, err) < 0)
+	    get_optional(image, "owner", &out->owner, err) < 0)
 		return -1;
 	if (get_optional(image, "checksum", &out->checksum, err) < 0 ||
 	    get_optional(image, "os_hash_algo", &out->hash_algo, err) < 0 ||
@@ -286,13 +263,14 @@ static int get_texts(const json_t *image, struct service_image *out, struct err 
 
 static int get_image(json_t *image, struct service_image *out, struct err *err)
 {
+	bool has_virtual_size;
+
 	if (!json_is_object(image))
 		return malformed("image", err);
 	if (get_texts(image, out, err) < 0)
 		return -1;
 	if (get_size(image, "size", &out->has_size, &out->size, err) < 0 ||
-	    get_size(image, "virtual_size", &out->has_virtual_size, &out->virtual_size, err) < 0 ||
-	    get_min_disk(image, &out->min_disk, err) < 0 ||
+	    get_size(image, "virtual_size", &has_virtual_size, &out->virtual_size, err) < 0 ||
 	    get_protected(image, &out->is_protected, err) < 0)
 		return -1;
 	if (get_tags(image, &out->tags, err) < 0)

@@ -18,9 +18,8 @@ struct service_images;
 /* The body of POST /v2/images (malloc).  Properties without a value are left out. */
 char *image_to_json(const struct service_image *wanted, struct err *err);
 
-/* JSON patches for PATCH /v2/images/ID (malloc); *count: of the properties in it. */
+/* A JSON patch for PATCH /v2/images/ID (malloc); *count: of the properties in it. */
 char *image_properties_patch(char *const *properties, size_t *count, struct err *err);
-char *image_protected_patch(bool is_protected, struct err *err);
 
 int image_from_json(const char *text, size_t size, struct service_image *out, struct err *err);
 

@@ -9,7 +9,6 @@
 #include "dest/url.h"
 
 #include <string.h>
-#include <strings.h>
 
 /* A list that does not end is no list: 200 images a page, some kilobytes each. */
 #define PAGES_MAX 1000
@@ -35,7 +34,6 @@ static bool is_same(const char *wanted, const char *there)
 static bool matches(const struct service_image *image, const struct service_filter *filter)
 {
 	return is_same(filter->name, image->name) && is_same(filter->owner, image->owner) &&
-	       (!filter->id || strcasecmp(filter->id, image->id) == 0) &&
 	       (!filter->tag || texts_hold(image->tags, filter->tag)) &&
 	       properties_hold(image->properties, filter->properties);
 }
@@ -104,7 +102,7 @@ static char *first_query(const struct service_filter *filter, struct err *err)
 		if (add_property(&query, *p, err) < 0)
 			return NULL;
 	if (add_plain(&query, "name", filter->name, err) < 0 ||
-	    add_plain(&query, "id", filter->id, err) < 0 || add_tag(&query, filter->tag, err) < 0)
+	    add_tag(&query, filter->tag, err) < 0)
 		return NULL;
 	if (filter->owner && add(&query, "owner", "", filter->owner, err) < 0)
 		return NULL;

@@ -7,11 +7,15 @@
 #include "dest/image_inner.h"
 #include "dest/image_json.h"
 #include "dest/session.h"
+#include "dest/url.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+/* In all, for small requests that may be repeated. */
+#define SERVICE_TRIES 5
 
 void service_image_free(struct service_image *image)
 {
@@ -19,9 +23,7 @@ void service_image_free(struct service_image *image)
 	free(image->name);
 	free(image->status);
 	free(image->disk_format);
-	free(image->container_format);
 	free(image->owner);
-	free(image->visibility);
 	free(image->created_at);
 	free(image->checksum);
 	free(image->hash_algo);
@@ -29,6 +31,89 @@ void service_image_free(struct service_image *image)
 	str_list_free(image->tags);
 	str_list_free(image->properties);
 	*image = (struct service_image){ 0 };
+}
+
+/* --- how it is asked --- */
+
+/* "/v2/images/ID" and tail (malloc); NULL with err. */
+static char *service_path(const char *id, const char *tail, struct err *err)
+{
+	autofree char *segment = url_escape(id);
+	char *path = segment ? str_format("/v2/images/%s%s", segment, tail) : NULL;
+
+	if (!path)
+		err_nomem(err);
+	return path;
+}
+
+int service_ask(struct session *s, const char *path, struct http_response *out, struct err *err)
+{
+	static const struct http_header headers[] = { { "Accept", "application/json" },
+						      { NULL, NULL } };
+	struct http_request request = {
+		.method = "GET", .url = path, .headers = headers, .tries = SERVICE_TRIES
+	};
+
+	return session_send(s, &request, out, err);
+}
+
+/* Something that may be done once only.  When the answer is lost, or says that it is done
+ * already (409), it is found out before it is asked for again.
+ */
+struct deed {
+	const struct http_request *request;
+	unsigned done;		 /* the status that says so */
+	const char *what, *hint; /* for messages; hint may be NULL */
+
+	/* 1: it is, 0: no, -1: it never will be */
+	int (*is_done)(struct session *s, const void *ctx, struct err *err);
+	const void *ctx;
+
+	bool was_sent; /* out: the service may have heard of it */
+};
+
+/* rc: what session_send returned. */
+static bool may_be_done(int rc, const struct http_response *r)
+{
+	if (rc < 0)
+		return r->may_retry && !r->is_certain_unsent;
+	return r->status == 409 || http_may_get_better(r);
+}
+
+static bool may_try_again(int rc, const struct http_response *r)
+{
+	return rc < 0 ? r->may_retry : http_may_get_better(r);
+}
+
+/* 1: it is done, 0: try again, -1. */
+static int try_once(struct session *s, struct deed *deed, struct http_backoff *backoff,
+		    struct err *err)
+{
+	struct http_request request = *deed->request;
+	autoresponse struct http_response r = { 0 };
+	int rc = session_send(s, &request, &r, err), done = 0;
+
+	deed->was_sent |= rc == 0 || !(r.is_certain_unsent || r.status == 401);
+	if (rc == 0 && r.status == deed->done)
+		return 1;
+	if (may_be_done(rc, &r))
+		done = deed->is_done(s, deed->ctx, err);
+	if (done != 0)
+		return done;
+	if (rc == 0)
+		endpoint_error(&r, deed->what, deed->hint, err);
+	return may_try_again(rc, &r) ? http_wait(backoff, &r, err) : -1;
+}
+
+static int service_do_once(struct session *s, struct deed *deed, struct err *err)
+{
+	struct http_backoff backoff = { .tries = SERVICE_TRIES - 1 };
+	int rc;
+
+	do
+		rc = try_once(s, deed, &backoff, err);
+	while (rc == 0);
+	return rc < 0 ? -1 : 0;
 }
 
 /* --- create --- */
@@ -66,7 +151,8 @@ static const char *create_hint(const struct service_image *wanted)
 	return NULL;
 }
 
-int service_create(struct session *s, const struct service_image *wanted, struct err *err)
+int service_create(struct session *s, const struct service_image *wanted, bool *is_certain_unsent,
+		   struct err *err)
 {
 	static const struct http_header headers[] = { { "Content-Type", "application/json" },
 						      { NULL, NULL } };
@@ -78,12 +164,15 @@ int service_create(struct session *s, const struct service_image *wanted, struct
 			     .is_done = is_created,
 			     .ctx = wanted };
 	autofree char *body = NULL;
+	int rc = -1;
 
-	if (service_check_names(wanted->name, wanted->properties, wanted->tags, err) < 0)
-		return -1;
-	body = image_to_json(wanted, err);
+	if (service_check_names(wanted->name, wanted->properties, wanted->tags, err) == 0)
+		body = image_to_json(wanted, err);
 	request.text = body;
-	return body ? service_do_once(s, &deed, err) : -1;
+	if (body)
+		rc = service_do_once(s, &deed, err);
+	*is_certain_unsent = !deed.was_sent;
+	return rc;
 }
 
 /* --- one image --- */
@@ -148,11 +237,10 @@ int service_set_properties(struct session *s, const char *id, char *const *prope
 	return count ? patch(s, id, body, "setting the image's properties", err) : 0;
 }
 
-int service_set_protected(struct session *s, const char *id, bool is_protected, struct err *err)
+int service_protect(struct session *s, const char *id, struct err *err)
 {
-	autofree char *body = image_protected_patch(is_protected, err);
-
-	return body ? patch(s, id, body, "changing the image's protection", err) : -1;
+	return patch(s, id, "[{\"op\":\"replace\",\"path\":\"/protected\",\"value\":true}]",
+		     "protecting the image", err);
 }
 
 /* A 403 is what a protected image gets; one that is not ours is a 404. */
@@ -206,6 +294,65 @@ int service_download(struct session *s, const char *id, uint64_t offset,
 	*out = (struct http_response){ .is_certain_unsent = true };
 	snprintf(range, sizeof range, "bytes=%" PRIu64 "-", offset);
 	return path ? session_send(s, &request, out, err) : -1;
+}
+
+/* --- import --- */
+
+static int is_imported(struct session *s, const void *ctx, struct err *err)
+{
+	struct service_image there;
+	int rc = service_get(s, ctx, &there, err);
+
+	if (rc == 0)
+		return err_set(err, ERR_FAILED, "the image is gone from the image service");
+	if (rc < 0)
+		return -1;
+	rc = str_equal(there.status, "importing") || str_equal(there.status, "active");
+	service_image_free(&there);
+	return rc;
+}
+
+int service_import(struct session *s, const char *id, struct err *err)
+{
+	static const struct http_header headers[] = { { "Content-Type", "application/json" },
+						      { NULL, NULL } };
+	autofree char *path = service_path(id, "/import", err);
+	struct http_request request = { .method = "POST",
+					.url = path,
+					.headers = headers,
+					.text = "{\"method\":{\"name\":\"glance-direct\"}}" };
+	struct deed deed = { .request = &request,
+			     .done = 202,
+			     .what = "importing the image",
+			     .is_done = is_imported,
+			     .ctx = id };
+
+	return path ? service_do_once(s, &deed, err) : -1;
+}
+
+char *service_import_failure(struct session *s, const char *id)
+{
+	autoresponse struct http_response r = { 0 };
+	struct err ignored;
+	autofree char *path = service_path(id, "/tasks", &ignored);
+
+	if (!path || service_ask(s, path, &r, &ignored) < 0 || r.status != 200)
+		return NULL;
+	return answer_task_failure(r.body, r.body_len);
+}
+
+/* Services from before there was an import know no such path. */
+int service_can_import(struct session *s, struct err *err)
+{
+	autoresponse struct http_response r = { 0 };
+
+	if (service_ask(s, "/v2/info/import", &r, err) < 0)
+		return -1;
+	if (r.status == 404)
+		return 0;
+	if (r.status != 200)
+		return endpoint_error(&r, "asking for ways to import", NULL, err);
+	return answer_can_import(r.body, r.body_len);
 }
 
 /* --- the service --- */

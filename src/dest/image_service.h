@@ -19,16 +19,19 @@ struct session;
 
 struct service_image {
 	char *id, *name, *status;
-	char *disk_format, *container_format;
-	char *owner, *visibility;
+	char *disk_format;
+	char *owner;
 	char *created_at;			 /* RFC 3339 */
 	char *checksum, *hash_algo, *hash_value; /* NULL: not (yet) known */
-	bool has_size, has_virtual_size;
+	bool has_size;
 	uint64_t size, virtual_size;
-	unsigned min_disk; /* GiB */
 	bool is_protected;
 	char **tags;	   /* ends with NULL */
-	char **properties; /* "KEY=VALUE", what is not one of the above; ends with NULL */
+	char **properties; /* "KEY=VALUE", what is no member of an image; ends with NULL */
+
+	/* Of one to be made; not read from answers. */
+	const char *container_format, *visibility;
+	unsigned min_disk; /* GiB */
 };
 
 void service_image_free(struct service_image *image);
@@ -42,9 +45,11 @@ void service_images_free(struct service_images *list);
 
 /* Make an image, without data, as wanted says (its id, name, formats, visibility,
  * min_disk, tags, properties).  The id is ours: when an answer is lost, the image
- * is looked for before it is asked for again, so that it is there once.
+ * is looked for before it is asked for again, so that it is there once.  After a
+ * failure *is_certain_unsent says that the service cannot have heard of it.
  */
-int service_create(struct session *s, const struct service_image *wanted, struct err *err);
+int service_create(struct session *s, const struct service_image *wanted, bool *is_certain_unsent,
+		   struct err *err);
 
 /* 1 and the image, 0: there is none (404), -1. */
 int service_get(struct session *s, const char *id, struct service_image *out, struct err *err);
@@ -68,7 +73,7 @@ int service_can_import(struct session *s, struct err *err);
 /* Change a queued or active image: properties are added or replaced ("KEY=VALUE"). */
 int service_set_properties(struct session *s, const char *id, char *const *properties,
 			   struct err *err);
-int service_set_protected(struct session *s, const char *id, bool is_protected, struct err *err);
+int service_protect(struct session *s, const char *id, struct err *err);
 
 /* 404 is fine.  A protected image is ERR_REFUSED.  KEEP_ON: after a signal, too. */
 enum service_when { SERVICE_NORMALLY, SERVICE_KEEP_ON };
@@ -78,7 +83,7 @@ int service_delete(struct session *s, const char *id, enum service_when when, st
  * whichever; properties may be NULL.
  */
 struct service_filter {
-	const char *name, *tag, *owner, *id;
+	const char *name, *tag, *owner;
 	char *const *properties; /* "KEY=VALUE" */
 };
 int service_list(struct session *s, const struct service_filter *filter, struct service_images *out,

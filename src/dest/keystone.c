@@ -36,8 +36,7 @@ struct keystone *keystone_open(struct cloud_config *cfg, struct http *http, stru
 		err_set(err, ERR_REFUSED, "%s has no auth_url (OS_AUTH_URL)", cfg->origin);
 		return NULL;
 	}
-	if (url_check(cfg->auth_url, "the auth URL", err) < 0) {
-		err->kind = ERR_REFUSED;
+	if (url_check(cfg->auth_url, "the auth URL", ERR_REFUSED, err) < 0) {
 		err_context(err, "%s", cfg->origin);
 		return NULL;
 	}
@@ -94,9 +93,7 @@ static int send_tokens(struct keystone *k, struct http_request *request, struct 
 	request->url = url;
 	if (!url)
 		return err_nomem(err);
-	if (http_send(k->http, request, r, err) == 0)
-		return 0;
-	return err->kind == ERR_INTERRUPTED ? -1 : err_context(err, "the identity service");
+	return keystone_ask(k->http, request, r, err);
 }
 
 /* Messages name the URL, so that a wrong one is seen. */
@@ -117,11 +114,11 @@ static int refuse(struct keystone *k, const struct http_response *r, const char 
  */
 static int64_t service_time(const struct token *t, const struct http_response *r)
 {
-	int64_t date = token_http_date(http_header_of(r, "Date"));
+	time_t date;
 
 	if (r->status == 201 && t->issued_at <= t->expires_at)
 		return t->issued_at;
-	return date >= 0 ? date : (int64_t)time(NULL);
+	return http_date(http_header_of(r, "Date"), &date) == 0 ? date : time(NULL);
 }
 
 static void take(struct keystone *k, char *token, struct token *facts,
@@ -251,7 +248,9 @@ static bool is_for_another(const struct token *t, const struct cloud_config *cfg
 
 static int use_token(struct keystone *k, enum keystone_when when, struct err *err)
 {
-	if (k->token && k->cfg->from_metadata && cloud_config_refresh(k->cfg, err) < 0)
+	const struct http_request like = request_for(when);
+
+	if (k->token && k->cfg->from_metadata && cloud_config_refresh(k->cfg, &like, err) < 0)
 		return -1;
 	if (look_at_token(k, when, err) < 0)
 		return -1;
@@ -303,21 +302,16 @@ const char *keystone_project_id(const struct keystone *k)
 	return k->facts.project_id;
 }
 
-const char *keystone_user_name(const struct keystone *k)
-{
-	return k->facts.user_name;
-}
-
 char *keystone_endpoint(const struct keystone *k, const char *type, struct err *err)
 {
 	const char *url =
 		catalog_find(&k->facts, type, k->cfg->region_name, k->cfg->interface, err);
 	char *copy;
 
-	if (!url)
+	if (!url || url_check(url, "the cloud's catalog", ERR_REFUSED, err) < 0) {
 		err_context(err, "%s", k->cfg->origin);
-	if (!url || url_check(url, "the cloud's catalog", err) < 0)
 		return NULL;
+	}
 	copy = strdup(url);
 	if (!copy)
 		err_nomem(err);

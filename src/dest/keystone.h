@@ -42,7 +42,6 @@ uint64_t keystone_seconds_left(const struct keystone *k);
 
 /* NULL when the token has none; borrowed. */
 const char *keystone_project_id(const struct keystone *k);
-const char *keystone_user_name(const struct keystone *k);
 
 /* The URL of the service of that type ("image") in our region for our interface
  * (malloc).  Names are compared exactly; the message of a miss (ERR_REFUSED) says

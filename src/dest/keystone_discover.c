@@ -109,6 +109,14 @@ static char *v3_of(const char *base, const struct http_response *r, struct err *
 	return found;
 }
 
+int keystone_ask(struct http *http, const struct http_request *request, struct http_response *r,
+		 struct err *err)
+{
+	if (http_send(http, request, r, err) == 0)
+		return 0;
+	return err->kind == ERR_INTERRUPTED ? -1 : err_context(err, "the identity service");
+}
+
 static char *ask(struct http *http, const char *base, const struct http_request *like,
 		 struct err *err)
 {
@@ -122,7 +130,7 @@ static char *ask(struct http *http, const char *base, const struct http_request 
 		err_nomem(err);
 		return NULL;
 	}
-	if (http_send(http, &request, &r, err) < 0)
+	if (keystone_ask(http, &request, &r, err) < 0)
 		return NULL;
 	if (http_may_get_better(&r)) {
 		endpoint_error(&r, "asking the identity service for its versions", NULL, err);
@@ -135,10 +143,8 @@ static char *ask(struct http *http, const char *base, const struct http_request 
 static char *without_tokens(const char *url)
 {
 	static const char path[] = "/auth/tokens";
-	size_t len = strcspn(url, "?#");
+	size_t len = url_stem(url);
 
-	while (len > 0 && url[len - 1] == '/')
-		len--;
 	if (len > strlen(path) && memcmp(url + len - strlen(path), path, strlen(path)) == 0)
 		len -= strlen(path);
 	return strndup(url, len);

@@ -10,6 +10,7 @@
 
 /* The parts of keystone.c: where the service is, what it is asked, what a token says. */
 struct http_request;
+struct http_response;
 
 /* --- keystone_discover.c --- */
 
@@ -18,6 +19,10 @@ struct http_request;
  */
 char *keystone_discover(struct http *http, const char *auth_url, const struct http_request *like,
 			struct err *err);
+
+/* As http_send; the message says which service did not answer. */
+int keystone_ask(struct http *http, const struct http_request *request, struct http_response *r,
+		 struct err *err);
 
 /* --- keystone_login.c --- */
 
@@ -37,9 +42,9 @@ struct catalog_entry {
 };
 
 struct token {
-	char *project_id, *project_name, *user_name; /* NULL: it has none */
-	char *domain_id, *domain_name;		     /* of a token for a domain */
-	int64_t issued_at, expires_at;		     /* seconds of the service's clock */
+	char *project_id, *project_name; /* NULL: it has none */
+	char *domain_id, *domain_name;	 /* of a token for a domain */
+	int64_t issued_at, expires_at;	 /* seconds of the service's clock */
 	struct catalog_entry *catalog;
 	size_t len, cap;
 };
@@ -47,9 +52,6 @@ struct token {
 /* From the body of an answer with a token. */
 int token_from_json(const char *text, size_t size, struct token *out, struct err *err);
 void token_free(struct token *t);
-
-/* An HTTP date ("Sun, 06 Nov 1994 08:49:37 GMT") as seconds; -1 when it is none. */
-int64_t token_http_date(const char *text);
 
 /* --- keystone_catalog.c --- */
 

@@ -38,22 +38,6 @@ static int64_t iso_time(const char *text)
 	return seconds_of(&t);
 }
 
-int64_t token_http_date(const char *text)
-{
-	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-	const char *month;
-	struct tm t = { 0 };
-	char name[4];
-
-	if (!text || sscanf(text, "%*3s, %2d %3[A-Za-z] %4d %2d:%2d:%2d GMT", &t.tm_mday, name,
-			    &t.tm_year, &t.tm_hour, &t.tm_min, &t.tm_sec) != 6)
-		return -1;
-	month = strstr(months, name);
-	t.tm_mon = month && (month - months) % 3 == 0 ? (int)((month - months) / 3) : -1;
-	t.tm_year -= 1900;
-	return seconds_of(&t);
-}
-
 /* --- texts --- */
 
 static const char *text_at(const json_t *object, const char *key)
@@ -139,8 +123,7 @@ static int read_token(struct token *t, const json_t *token, struct err *err)
 	if (copy(&t->project_id, text_at(project, "id"), err) < 0 ||
 	    copy(&t->project_name, text_at(project, "name"), err) < 0 ||
 	    copy(&t->domain_id, text_at(domain, "id"), err) < 0 ||
-	    copy(&t->domain_name, text_at(domain, "name"), err) < 0 ||
-	    copy(&t->user_name, text_at(json_object_get(token, "user"), "name"), err) < 0)
+	    copy(&t->domain_name, text_at(domain, "name"), err) < 0)
 		return -1;
 	return read_catalog(t, json_object_get(token, "catalog"), err);
 }
@@ -168,7 +151,6 @@ void token_free(struct token *t)
 	free(t->catalog);
 	free(t->project_id);
 	free(t->project_name);
-	free(t->user_name);
 	free(t->domain_id);
 	free(t->domain_name);
 	*t = (struct token){ 0 };

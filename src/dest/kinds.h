@@ -26,8 +26,7 @@ struct dest *glance_open(const struct dest_config *cfg, const char *rest, struct
  * afterwards proves it (receipt.verified_by is "size", verified stays false), since no
  * digest comes from there.  There is no list, and so nothing to fetch or remove.
  */
-struct dest *http_put_open(const struct dest_config *cfg, const char *rest, struct err *err);
-struct dest *https_put_open(const struct dest_config *cfg, const char *rest, struct err *err);
+struct dest *put_open(const struct dest_config *cfg, const char *rest, struct err *err);
 
 /* The file at path is the one behind fd, size bytes long: fills in dest->receipt. */
 int dest_prove_file(struct dest *dest, int fd, const char *path, uint64_t size, struct err *err);

@@ -82,9 +82,10 @@ static json_t *manifest_object(const struct image_info *info)
 	return rc < 0 ? NULL : steal(&m);
 }
 
-static char *dump(const json_t *json, struct err *err)
+static char *dump(const json_t *json, enum manifest_layout layout, struct err *err)
 {
-	autofree char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+	size_t flags = layout == MANIFEST_ONE_LINE ? JSON_COMPACT : JSON_INDENT(2);
+	autofree char *text = json ? json_dumps(json, flags) : NULL;
 	char *line = text ? str_format("%s\n", text) : NULL;
 
 	if (!line)
@@ -95,7 +96,7 @@ static char *dump(const json_t *json, struct err *err)
 char *manifest_to_json(const struct image_info *info, struct err *err)
 {
 	autojson json_t *object = manifest_object(info);
-	autofree char *text = dump(object, err);
+	autofree char *text = dump(object, MANIFEST_INDENTED, err);
 
 	if (text && strlen(text) > MANIFEST_MAX) {
 		err_set(err, ERR_FAILED,
@@ -172,11 +173,12 @@ char *manifest_list_to_json(const struct image_list *list, struct err *err)
 			return NULL;
 		}
 	}
-	return dump(array, err);
+	return dump(array, MANIFEST_INDENTED, err);
 }
 
 char *manifest_fetched_to_json(const struct image_info *info, const char *path,
-			       const char *verified_by, struct err *err)
+			       const char *verified_by, enum manifest_layout layout,
+			       struct err *err)
 {
 	autojson json_t *m = listed_object(info);
 
@@ -185,7 +187,7 @@ char *manifest_fetched_to_json(const struct image_info *info, const char *path,
 		err_nomem(err);
 		return NULL;
 	}
-	return dump(m, err);
+	return dump(m, layout, err);
 }
 
 /* --- in --- */

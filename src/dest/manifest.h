@@ -20,11 +20,14 @@ char *manifest_to_json(const struct image_info *info, struct err *err);
  */
 char *manifest_list_to_json(const struct image_list *list, struct err *err);
 
+enum manifest_layout { MANIFEST_INDENTED, MANIFEST_ONE_LINE };
+
 /* The same for one image, with the "path" that it was brought to and how that was
  * "verified_by".
  */
 char *manifest_fetched_to_json(const struct image_info *info, const char *path,
-			       const char *verified_by, struct err *err);
+			       const char *verified_by, enum manifest_layout layout,
+			       struct err *err);
 
 /* source names the text in messages.  Every member is checked: types, digest
  * lengths, ranges, no path in "file".  On failure out is empty.

@@ -129,8 +129,8 @@ static int payload_read(void *ctx, void *buf, size_t len, uint64_t offset, struc
 	return 0;
 }
 
-struct payload *payload_new(int fd, const char *name, uint64_t size, struct dest *dest,
-			    struct err *err)
+struct payload *payload_new(int fd, const char *name, uint64_t size, unsigned which,
+			    struct dest *dest, struct err *err)
 {
 	autopayload struct payload *p = calloc(1, sizeof *p);
 
@@ -138,7 +138,7 @@ struct payload *payload_new(int fd, const char *name, uint64_t size, struct dest
 		p->upload = (struct http_upload){ .size = size, .read = payload_read, .ctx = p };
 		p->fd = fd;
 		p->dest = dest;
-		p->which = HASH_OURS | HASH_MD5;
+		p->which = which;
 		p->name = strdup(name);
 		p->pieces = malloc(TURNS * PIECE);
 	}
@@ -158,11 +158,6 @@ void payload_free(struct payload *p)
 	free(p->pieces);
 	free(p->name);
 	free(p);
-}
-
-void payload_choose(struct payload *p, unsigned which)
-{
-	p->which = which;
 }
 
 const struct http_upload *payload_upload(struct payload *p)
@@ -193,8 +188,7 @@ static bool differs(const char *computed, const char *known)
 
 static bool is_other(const struct digests *computed, const struct digests *known)
 {
-	return differs(computed->sha256, known->sha256) ||
-	       differs(computed->sha512, known->sha512) || differs(computed->md5, known->md5);
+	return differs(computed->sha256, known->sha256) || differs(computed->sha512, known->sha512);
 }
 
 static void add_known(struct digests *out, const struct digests *known)
@@ -205,8 +199,6 @@ static void add_known(struct digests *out, const struct digests *known)
 	}
 	if (!*out->sha512)
 		memcpy(out->sha512, known->sha512, sizeof out->sha512);
-	if (!*out->md5)
-		memcpy(out->md5, known->md5, sizeof out->md5);
 }
 
 int payload_digests(struct payload *p, const struct digests *known, struct digests *out,
@@ -219,8 +211,8 @@ int payload_digests(struct payload *p, const struct digests *known, struct diges
 	digests = p->digests;
 	if (known && is_other(&digests, known))
 		return err_set(err, ERR_FAILED,
-			       "%s has changed since its digests were computed; what was sent is "
-			       "not what was meant",
+			       "%s is not what its manifest says, or has changed since; what was "
+			       "sent is not what was meant",
 			       p->name);
 	if (known)
 		add_known(&digests, known);

@@ -15,15 +15,13 @@ struct err;
 struct http_upload;
 struct payload;
 
-/* The first size bytes of fd; name is for messages.  dest's progress is called with the
- * bytes sent of this pass, and its receipt.sent_bytes counts them all.
+/* The first size bytes of fd; name is for messages.  which: the
+ * digests (base/hash.h) that a pass computes.  dest's progress is called with the bytes
+ * sent of this pass, and its receipt.sent_bytes counts them all.
  */
-struct payload *payload_new(int fd, const char *name, uint64_t size, struct dest *dest,
-			    struct err *err);
+struct payload *payload_new(int fd, const char *name, uint64_t size, unsigned which,
+			    struct dest *dest, struct err *err);
 void payload_free(struct payload *p); /* NULL is fine */
-
-/* Which digests (base/hash.h) a pass computes; all three unless called, before the first. */
-void payload_choose(struct payload *p, unsigned which);
 
 /* For http_request: each reading from offset 0 starts the hashes anew.  Borrowed. */
 const struct http_upload *payload_upload(struct payload *p);

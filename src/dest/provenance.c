@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/str.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
@@ -22,15 +23,24 @@ static void json_cleanup(json_t **json)
 }
 #define autojson CLEANUP(json_cleanup)
 
+/* Why a member becomes no property. */
+enum reason { ODD_NAME, LONG_VALUE, TOO_MANY, REASONS };
+
 struct list {
 	char **at; /* room for PROVENANCE_MEMBERS_MAX, and a NULL */
-	size_t len, omitted;
+	size_t len;
+	struct {
+		size_t count;
+		char *first; /* key */
+	} left_out[REASONS];
 };
 
 static void list_free(struct list *list)
 {
 	for (size_t i = 0; i < list->len; i++)
 		free(list->at[i]);
+	for (size_t i = 0; i < REASONS; i++)
+		free(list->left_out[i].first);
 	free(list->at);
 }
 #define autolist CLEANUP(list_free)
@@ -61,13 +71,42 @@ static char *text_of(const json_t *value)
 				     : json_dumps(value, DUMP_FLAGS);
 }
 
+static int leave_out(struct list *list, enum reason reason, const char *key, struct err *err)
+{
+	if (list->left_out[reason].count++ == 0)
+		list->left_out[reason].first = strdup(key);
+	return list->left_out[reason].first ? 0 : err_nomem(err);
+}
+
+static void tell_left_out(const struct list *list)
+{
+	static const char *const why[REASONS] = {
+		[ODD_NAME] = "the name is empty, longer than 255 bytes with \"" PREFIX
+			     "\" in front, or has characters that not every image service takes",
+		[LONG_VALUE] = "the value is longer than 4096 bytes",
+		[TOO_MANY] = "64 are the most",
+	};
+
+	for (size_t i = 0; i < REASONS; i++)
+		if (list->left_out[i].count)
+			log_warn(
+				"/opt/chameleon/provenance.json: the image does not get %zu of its "
+				"entries, \"%.60s\" the first: %s",
+				list->left_out[i].count, list->left_out[i].first, why[i]);
+}
+
+static_assert(PROVENANCE_KEY_MAX == 255 && PROVENANCE_VALUE_MAX == 4096 &&
+		      PROVENANCE_MEMBERS_MAX == 64,
+	      "the texts above tell these numbers");
+
 static int add(struct list *list, const char *key, const char *value, struct err *err)
 {
-	if (list->len == PROVENANCE_MEMBERS_MAX || !is_proper_key(key) ||
-	    strlen(value) > PROVENANCE_VALUE_MAX) {
-		list->omitted++;
-		return 0;
-	}
+	if (!is_proper_key(key))
+		return leave_out(list, ODD_NAME, key, err);
+	if (strlen(value) > PROVENANCE_VALUE_MAX)
+		return leave_out(list, LONG_VALUE, key, err);
+	if (list->len == PROVENANCE_MEMBERS_MAX)
+		return leave_out(list, TOO_MANY, key, err);
 	list->at[list->len] = str_format(PREFIX "%s=%s", key, value);
 	if (!list->at[list->len])
 		return err_nomem(err);
@@ -123,12 +162,7 @@ char **provenance_properties(const char *json, size_t len, struct err *err)
 		if (add_member(&list, key, value, err) < 0)
 			return NULL;
 	}
-	if (list.omitted)
-		log_warn("%zu members of /opt/chameleon/provenance.json are no properties: more "
-			 "than %d, names above %d bytes or of odd characters, values above "
-			 "%d bytes",
-			 list.omitted, PROVENANCE_MEMBERS_MAX, PROVENANCE_KEY_MAX,
-			 PROVENANCE_VALUE_MAX);
+	tell_left_out(&list);
 	list.len = 0;
 	return steal(&list.at);
 }

@@ -18,6 +18,14 @@ struct session {
 	char *endpoint; /* NULL before session_start */
 };
 
+static void warn_if_insecure(const struct cloud_config *cfg)
+{
+	if (cfg->insecure)
+		log_warn("certificates are not checked, as %s asks for: whoever is on the way "
+			 "can read the password and the image%s",
+			 cfg->origin, cfg->cacert ? "; cacert is of no use then" : "");
+}
+
 static int open_parts(struct session *s, const struct session_config *cfg, struct err *err)
 {
 	struct http_config http;
@@ -34,9 +42,7 @@ static int open_parts(struct session *s, const struct session_config *cfg, struc
 		.total_seconds = cfg->total_seconds,
 		.limit_rate = cfg->limit_rate,
 	};
-	if (s->cfg.insecure)
-		log_warn("%s: the servers' certificates are not verified (insecure)",
-			 s->cfg.origin);
+	warn_if_insecure(&s->cfg);
 	s->http = http_open(&http, err);
 	s->keystone = s->http ? keystone_open(&s->cfg, s->http, err) : NULL;
 	return s->keystone ? 0 : -1;
@@ -93,10 +99,8 @@ static int find_endpoint(struct session *s, struct err *err)
 		url = keystone_endpoint(s->keystone, "image", err);
 		return url ? set_endpoint(s, url, err) : -1;
 	}
-	if (url_check(s->cfg.image_endpoint, "the image service's URL", err) < 0) {
-		err->kind = ERR_REFUSED;
+	if (url_check(s->cfg.image_endpoint, "the image service's URL", ERR_REFUSED, err) < 0)
 		return err_context(err, "%s", s->cfg.origin);
-	}
 	return set_endpoint(s, s->cfg.image_endpoint, err);
 }
 
@@ -125,31 +129,17 @@ int session_refresh(struct session *s, uint64_t seconds, struct err *err)
 
 /* --- sending --- */
 
-static char *absolute(const struct session *s, const char *url, struct err *err)
-{
-	char *full;
-
-	if (url[0] != '/' && !url_same_origin(url, s->endpoint)) {
-		err_set(err, ERR_FAILED, "a URL that is not the image service's is not asked");
-		return NULL;
-	}
-	full = url[0] == '/' ? url_join(s->endpoint, url) : strdup(url);
-	if (!full)
-		err_nomem(err);
-	return full;
-}
-
 static int send_with_token(struct session *s, const struct http_request *request,
 			   struct http_response *out, struct err *err)
 {
 	struct http_header secrets[] = { { "X-Auth-Token", keystone_token(s->keystone) },
 					 { NULL, NULL } };
 	struct http_request whole = *request;
-	autofree char *url = absolute(s, request->url, err);
+	autofree char *url = url_join(s->endpoint, request->url);
 
 	whole.url = url;
 	whole.secret_headers = secrets;
-	return url ? http_send(s->http, &whole, out, err) : -1;
+	return url ? http_send(s->http, &whole, out, err) : err_nomem(err);
 }
 
 static enum keystone_when when_of(const struct http_request *request)
@@ -200,11 +190,6 @@ const char *session_endpoint(const struct session *s)
 const char *session_project_id(const struct session *s)
 {
 	return keystone_project_id(s->keystone);
-}
-
-const char *session_site(const struct session *s)
-{
-	return s->cfg.site;
 }
 
 const char *session_origin(const struct session *s)

@@ -28,8 +28,8 @@ void session_close(struct session *s); /* NULL is fine */
 /* Log in and find the service, unless that is done.  All below do it by themselves. */
 int session_start(struct session *s, struct err *err);
 
-/* request->url is a path below the service's URL ("/v2/images"), or an absolute URL
- * of the same origin; its secret_headers are the session's.  As http_send else.
+/* request->url is a path below the service's URL ("/v2/images"); its secret_headers are
+ * the session's.  As http_send else.
  */
 int session_send(struct session *s, struct http_request *request, struct http_response *out,
 		 struct err *err);
@@ -48,7 +48,6 @@ int session_refresh(struct session *s, uint64_t seconds, struct err *err);
 /* After session_start; borrowed. */
 const char *session_endpoint(const struct session *s); /* without a slash or /v2 behind it */
 const char *session_project_id(const struct session *s);
-const char *session_site(const struct session *s);   /* of a testbed; may be NULL */
 const char *session_origin(const struct session *s); /* of the credentials, for messages */
 bool session_can_renew(const struct session *s);
 uint64_t session_seconds_left(const struct session *s); /* of the token */

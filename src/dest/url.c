@@ -43,7 +43,7 @@ static char *url_text(CURLU *u)
 	return text ? strdup(text) : NULL;
 }
 
-int url_check(const char *url, const char *what, struct err *err)
+int url_check(const char *url, const char *what, enum err_kind kind, struct err *err)
 {
 	CURLUcode why;
 	autourl CURLU *u = url_open(url, &why);
@@ -52,21 +52,26 @@ int url_check(const char *url, const char *what, struct err *err)
 	if (why == CURLUE_OUT_OF_MEMORY)
 		return err_nomem(err);
 	if (!u)
-		return err_set(err, ERR_USAGE, "%s: no URL as https://HOST/PATH: %s", what,
+		return err_set(err, kind, "%s: no URL as https://HOST/PATH: %s", what,
 			       curl_url_strerror(why));
 	if (!scheme || !is_http(scheme))
-		return err_set(err, ERR_USAGE, "%s: its scheme is neither https nor http", what);
+		return err_set(err, kind, "%s: its scheme is neither https nor http", what);
 	return 0;
+}
+
+size_t url_stem(const char *url)
+{
+	size_t len = strcspn(url, "?#");
+
+	while (len > 0 && url[len - 1] == '/')
+		len--;
+	return len;
 }
 
 char *url_join(const char *base, const char *path)
 {
-	size_t len = strcspn(base, "?#");
-
-	while (len > 0 && base[len - 1] == '/')
-		len--;
 	path += strspn(path, "/");
-	return str_format("%.*s/%s", (int)len, base, path);
+	return str_format("%.*s/%s", (int)url_stem(base), base, path);
 }
 
 char *url_resolve(const char *base, const char *reference)

@@ -2,15 +2,22 @@
 #ifndef CCSNAP_URL_H
 #define CCSNAP_URL_H
 
+#include "base/err.h"
+
 #include <stdbool.h>
+#include <stddef.h>
 
 /* URLs as strings, taken apart by libcurl (RFC 3986).  What returns char * is
  * from malloc, NULL when out of memory.
  */
-struct err;
 
-/* An absolute http or https URL with a host?  ERR_USAGE, with what in front. */
-int url_check(const char *url, const char *what, struct err *err);
+/* An absolute http or https URL with a host?  If not, an error of that kind, with what
+ * in front.
+ */
+int url_check(const char *url, const char *what, enum err_kind kind, struct err *err);
+
+/* The length of url without query, fragment and the slashes at the end of its path. */
+size_t url_stem(const char *url);
 
 /* base and path with exactly one slash between them; a query in base is no
  * part of the result.

@@ -15,8 +15,8 @@
 struct workfile {
 	struct dest *keep; /* the file that stays, as a destination of its own, or NULL */
 	char *dir;	   /* without one */
-	int fd;		   /* of the file without a name; -1: none */
-	int kept_fd;	   /* keep's own */
+	int fd;		   /* of the image; -1: none yet */
+	bool is_adopted;   /* it is the caller's */
 };
 
 static const char *default_dir(void)
@@ -27,7 +27,7 @@ static const char *default_dir(void)
 	return dir && *dir ? dir : "/var/tmp";
 }
 
-struct workfile *workfile_new(const struct dest_config *cfg, struct err *err)
+static struct workfile *workfile_new(const struct dest_config *cfg, struct err *err)
 {
 	struct workfile *w = calloc(1, sizeof *w);
 	autoworkfile struct workfile *made = w;
@@ -36,7 +36,7 @@ struct workfile *workfile_new(const struct dest_config *cfg, struct err *err)
 		err_nomem(err);
 		return NULL;
 	}
-	w->fd = w->kept_fd = -1;
+	w->fd = -1;
 	if (cfg->keep_path) {
 		w->keep = file_open(cfg, cfg->keep_path, err);
 		return w->keep ? steal(&made) : NULL;
@@ -54,10 +54,36 @@ void workfile_free(struct workfile *w)
 	if (!w)
 		return;
 	dest_close(w->keep);
-	if (w->fd >= 0)
+	if (!w->keep && !w->is_adopted && w->fd >= 0)
 		close(w->fd);
 	free(w->dir);
 	free(w);
+}
+
+int workfile_open(struct dest *dest, const struct dest_config *cfg, struct workfile **out,
+		  struct err *err)
+{
+	*out = NULL;
+	if (!cfg->image_name)
+		return 0;
+	*out = workfile_new(cfg, err);
+	if (!*out)
+		return -1;
+	if (!(*out)->keep)
+		return 0;
+	dest->path = strdup((*out)->keep->path);
+	return dest->path ? 0 : err_nomem(err);
+}
+
+void workfile_adopt(struct workfile *w, int fd)
+{
+	w->fd = fd;
+	w->is_adopted = true;
+}
+
+bool workfile_is_adopted(const struct workfile *w)
+{
+	return w->is_adopted;
 }
 
 static int check_kept(struct workfile *w, struct dest *dest, uint64_t need, struct err *err)
@@ -73,9 +99,12 @@ int workfile_check(struct workfile *w, struct dest *dest, uint64_t need, struct 
 {
 	autoclose int fd = -1;
 
+	dest->free_known = w->is_adopted;
+	dest->free_bytes = UINT64_MAX;
+	if (w->is_adopted)
+		return 0;
 	if (w->keep)
 		return check_kept(w, dest, need, err);
-	dest->free_known = false;
 	fd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(err, ERR_REFUSED,
@@ -122,35 +151,37 @@ int workfile_unnamed(const char *dir, int *fd, struct err *err)
 
 int workfile_reserve(struct workfile *w, int *fd, struct err *err)
 {
-	if (w->keep) {
-		int rc = w->keep->ops->reserve(w->keep, &w->kept_fd, err);
+	int rc = w->keep ? w->keep->ops->reserve(w->keep, &w->fd, err)
+			 : workfile_unnamed(w->dir, &w->fd, err);
 
-		*fd = w->kept_fd;
-		return rc;
-	}
-	if (workfile_unnamed(w->dir, &w->fd, err) < 0)
-		return -1;
 	*fd = w->fd;
-	return 0;
+	return rc;
 }
 
-const char *workfile_path(const struct workfile *w)
+int workfile_fd(const struct workfile *w)
 {
-	return w->keep ? w->keep->path : NULL;
+	return w->fd;
 }
 
-int workfile_keep(struct workfile *w, struct err *err)
+int workfile_keep(struct workfile *w, struct dest *dest, struct err *err)
 {
 	struct image_info info = { 0 };
 	struct stat st;
-	int rc;
 
-	if (!w->keep)
+	if (!w->keep || w->is_adopted)
 		return 0;
-	if (fstat(w->kept_fd, &st) < 0)
-		return err_errno(err, ERR_FAILED, "cannot look at %s", w->keep->path);
+	if (fstat(w->fd, &st) < 0)
+		return err_errno(err, ERR_FAILED, "cannot look at %s", dest->path);
 	info.size = (uint64_t)st.st_size;
-	rc = w->keep->ops->publish(w->keep, &info, err);
+	dest->receipt.is_kept = w->keep->ops->publish(w->keep, &info, err) == 0;
 	image_info_free(&info);
-	return rc;
+	return dest->receipt.is_kept ? 0 : -1;
+}
+
+int workfile_hint(const struct dest *dest, const char *where, struct err *err)
+{
+	if (!dest->receipt.is_kept)
+		return -1;
+	return err_hint(err, "the image is in %s: send it with ccsnap upload %s%s%s", dest->path,
+			dest->path, where ? " --to=" : "", where ? where : "");
 }

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Where an image is built that is then sent away: a file without a name in the work
@@ -15,21 +16,31 @@ struct dest_config;
 struct err;
 struct workfile;
 
-/* cfg->work_dir and ->keep_path; nothing is made yet. */
-struct workfile *workfile_new(const struct dest_config *cfg, struct err *err);
+/* dest's, as cfg->work_dir and ->keep_path say, and dest's path with it; nothing is made yet.
+ * NULL when no image is to go there.
+ */
+int workfile_open(struct dest *dest, const struct dest_config *cfg, struct workfile **out,
+		  struct err *err);
 void workfile_free(struct workfile *w); /* NULL is fine; removes what was not kept */
+
+/* Instead of reserve: fd holds the finished image, and stays the caller's. */
+void workfile_adopt(struct workfile *w, int fd);
+bool workfile_is_adopted(const struct workfile *w);
 
 /* dest gets its free_bytes and free_known.  Changes nothing. */
 int workfile_check(struct workfile *w, struct dest *dest, uint64_t need, struct err *err);
 
 void workfile_tidy(struct workfile *w);
 int workfile_reserve(struct workfile *w, int *fd, struct err *err);
+int workfile_fd(const struct workfile *w); /* of the image */
 
-/* The path of the file that stays, NULL without one; borrowed. */
-const char *workfile_path(const struct workfile *w);
+/* Give it its name, whole and synced, before it is sent: what then fails can be done again
+ * from it.  dest's receipt.is_kept says whether there is such a file.
+ */
+int workfile_keep(struct workfile *w, struct dest *dest, struct err *err);
 
-/* Give it its name, whole and synced; nothing to do without one. */
-int workfile_keep(struct workfile *w, struct err *err);
+/* After sending failed (-1): how it can be done again.  where as in --to, or NULL. */
+int workfile_hint(const struct dest *dest, const char *where, struct err *err);
 
 /* A file without a name in dir (NULL: TMPDIR or /var/tmp), read and write, 0600. */
 int workfile_unnamed(const char *dir, int *fd, struct err *err);

@@ -157,6 +157,8 @@ static const struct source_ops disk_ops = {
 	.close = disk_close,
 };
 
+#define SAY(format) "say --source-format=" format " (upload, verify: --format)"
+
 static const struct magic {
 	uint64_t offset;
 	const char *bytes;
@@ -164,12 +166,12 @@ static const struct magic {
 	const char *format;
 	const char *advice;
 } magics[] = {
-	{ 0, "QFI\xfb", 4, "qcow2", "say --source-format=qcow2" },
-	{ 0, "KDMV", 4, "vmdk", "say --source-format=vmdk" },
-	{ 0, "COWD", 4, "vmdk", "say --source-format=vmdk" },
-	{ 0, "# Disk DescriptorFile", 21, "vmdk", "say --source-format=vmdk" },
-	{ 64, "\x7f\x10\xda\xbe", 4, "vdi", "say --source-format=vdi" },
-	{ 0, "vhdxfile", 8, "vhdx", "say --source-format=vhdx" },
+	{ 0, "QFI\xfb", 4, "qcow2", SAY("qcow2") },
+	{ 0, "KDMV", 4, "vmdk", SAY("vmdk") },
+	{ 0, "COWD", 4, "vmdk", SAY("vmdk") },
+	{ 0, "# Disk DescriptorFile", 21, "vmdk", SAY("vmdk") },
+	{ 64, "\x7f\x10\xda\xbe", 4, "vdi", SAY("vdi") },
+	{ 0, "vhdxfile", 8, "vhdx", SAY("vhdx") },
 	{ 0, "conectix", 8, "vhd", "convert it with qemu-img convert -f vpc first" },
 	{ 0, "QED", 4, "qed", "convert it with qemu-img convert -f qed first" },
 };
@@ -209,10 +211,6 @@ static int disk_measure(struct disk *disk, struct err *err)
 					 src->name);
 		src->sector_size = (unsigned)sector_size;
 	}
-	if (src->padding)
-		log_warn("%s: its size of %llu bytes is no multiple of %d; %llu zeros are added",
-			 src->name, (unsigned long long)disk->held.size, SECTOR,
-			 (unsigned long long)src->padding);
 	return 0;
 }
 

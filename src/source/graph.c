@@ -108,8 +108,8 @@ static int check_allowed(const struct references *refs, const struct source_conf
 	if (refs->len == 0 || cfg->allow_backing)
 		return 0;
 	return err_set(err, ERR_REFUSED,
-		       "%s: names another file as its %s: %s; if you trust it, say "
-		       "--allow-backing",
+		       "%s: names another file as its %s: %s; if you trust it, --allow-backing of "
+		       "create or convert takes that in",
 		       path, reference_kind_name(ref->kind),
 		       ref->name[0] ? ref->name : "(by number)");
 }

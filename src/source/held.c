@@ -26,9 +26,7 @@ static int check_kind(const struct stat *st, struct err *err)
 	if (S_ISREG(st->st_mode) || S_ISBLK(st->st_mode))
 		return 0;
 	if (S_ISDIR(st->st_mode))
-		return err_set(err, ERR_REFUSED,
-			       "a directory; only disks (files and block devices) are sources so "
-			       "far");
+		return err_set(err, ERR_REFUSED, "a directory, and no disk");
 	return err_set(err, ERR_REFUSED, "neither a regular file nor a block device");
 }
 

@@ -88,8 +88,8 @@ static int check_locks(int fd, struct err *err)
 			return 0;
 		if (holder != F_UNLCK)
 			return err_set(err, ERR_REFUSED,
-				       "open for writing by a running QEMU; shut that guest down "
-				       "or detach the disk first");
+				       "open for writing by a running QEMU or another ccsnap; end "
+				       "that, or detach the disk there, first");
 	}
 	if (lock_byte(fd, F_OFD_GETLK, F_WRLCK, LOCK_UNSHARED + BIT_READ, &holder) == 0 &&
 	    holder != F_UNLCK)

@@ -414,10 +414,6 @@ static int take_limits(struct nbd_disk *disk, struct nbd_handle *nbd, struct err
 		atomic_store(&disk->whole_answers, 1);
 	disk->source.size = round_up(disk->export_size, SECTOR);
 	disk->source.padding = disk->source.size - disk->export_size;
-	if (disk->source.padding)
-		log_warn("%s: its size of %llu bytes is no multiple of %d; %llu zeros are added",
-			 disk->source.name, (unsigned long long)disk->export_size, SECTOR,
-			 (unsigned long long)disk->source.padding);
 	return 0;
 }
 

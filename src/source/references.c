@@ -58,8 +58,11 @@ struct reference *references_add(struct references *refs, enum reference_kind ki
 
 int references_wrong_format(const char *format, struct err *err)
 {
-	return err_set(err, ERR_REFUSED,
-		       "not a %s image; say what it is with --source-format=FORMAT", format);
+	return err_set(
+		err, ERR_REFUSED,
+		"not a %s image; say what it is with --source-format=FORMAT (upload, verify: "
+		"--format)",
+		format);
 }
 
 /* qcow2: docs/interop/qcow2.txt in QEMU's sources. */

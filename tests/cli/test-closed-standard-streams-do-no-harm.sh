@@ -31,6 +31,18 @@ for format in raw qcow2; do
 	check all
 done
 
+# What was asked for on stdout, and cannot get there, is no success.
+refused() {
+	status=0
+	"$CCSNAP" "$@" >&- 2>"$err" </dev/null || status=$?
+	expect_exit 4
+	expect_one_line 'standard output is closed'
+}
+refused list --to folder:store
+refused create --source disk.raw --output out.qcow2 --json
+refused --version
+expect_gone out.qcow2
+
 # Output that nobody takes in.
 if [ -w /dev/full ]; then
 	ccsnap list --to folder:store

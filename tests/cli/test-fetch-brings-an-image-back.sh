@@ -10,7 +10,7 @@ create b disk.raw --format raw
 id=$(jq -r .id store/a.manifest.json)
 sha=$(sha256sum store/a.qcow2 | cut -d' ' -f1)
 
-# By name and id; NAME and the suffix of its format, here.
+# By name and id, in any case; NAME and the suffix of its format, here.
 ccsnap fetch a --to folder:store
 expect_exit 0
 expect_identical a.qcow2 store/a.qcow2
@@ -18,7 +18,7 @@ expect_stdout 'a\.qcow2$'
 expect_stdout "sha256 $sha"
 expect_stdout 'verified by sha512'
 [ "$(stat -c %a a.qcow2)" = 600 ] || fail "not private"
-ccsnap fetch "$id" --to folder:store --output by-id.qcow2
+ccsnap fetch "${id^^}" --to folder:store --output by-id.qcow2
 expect_exit 0
 expect_identical by-id.qcow2 store/a.qcow2
 ccsnap fetch b --to folder:store
@@ -56,8 +56,41 @@ ccsnap fetch a --to folder:store --output x --to-disk y
 expect_exit 2
 ccsnap fetch a --to file:store/a.qcow2 --output x
 expect_exit 2
-expect_one_line 'has no list'
+expect_one_line 'accepted: folder:PATH, glance'
 expect_gone x
+
+# Where the image's name comes from elsewhere, it makes no file that a program obeys, or
+# that is not seen.
+renamed() { # NAME FORMAT
+	rm -f store/*
+	create b disk.raw --format raw
+	jq --arg name "$1" --arg format "$2" '.name = $name | .format = $format
+		| .file = $name + "." + $format' store/b.manifest.json >"store/$1.manifest.json"
+	cp store/b.raw "store/$1.$2"
+	rm store/b.*
+	mkdir here
+	cd here
+	ccsnap fetch "$1" --to folder:../store
+	cd ..
+}
+for pair in "clouds yaml" ".bash_profile raw" "a"$'\e'"[2J raw" "a"$'\u202e'"b raw"; do
+	renamed "${pair% *}" "${pair##* }"
+	expect_exit 4
+	expect_one_line 'say --output$'
+	expect_empty here
+	rmdir here
+done
+renamed clouds.yaml raw
+expect_exit 0
+expect_identical here/clouds.yaml.raw disk.raw
+rm -r here
+
+ccsnap fetch clouds.yaml --to folder:store --output lines.raw --json --progress json
+expect_exit 0
+tail -n 1 "$out" | jq -e '.path == "lines.raw"' >/dev/null || fail "the result is no line"
+rm store/*
+create a disk.raw
+create b disk.raw --format raw
 
 # A damaged image is no image; a signal leaves nothing.
 mkdir there

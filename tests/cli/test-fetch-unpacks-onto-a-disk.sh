@@ -52,6 +52,9 @@ refused 4 'all that the file target \(32 MiB\) holds will be lost, .* agree with
 refused 4 'nosuch: ' nosuch --yes
 refused 4 'store: neither a block device nor a regular file' store --yes
 refused 4 'null: neither' /dev/null --yes
+cp store/b.raw kept
+refused 4 'store/b.raw: an image of a store' store/b.raw --yes
+cmp -s store/b.raw kept || fail "the store has changed"
 fresh 31M
 refused 4 'target is too small: it has 32505856 bytes, the disk in a has 33554432' target --yes
 fresh 32M

@@ -67,6 +67,10 @@ expect_gone store/a.*
 ccsnap prune "${here[@]}" --series s --keep-last 2
 expect_exit 0
 [ ! -s "$out" ] || fail "again?"
+expect_one_line 'nothing to remove: of the 4 images of series s, 2 count and are of this source; .*--all-sources'
+ccsnap prune --to folder:store --source nosuch --series s --keep-last 1
+expect_exit 4
+expect_one_line '--source: cannot find nosuch'
 ccsnap prune --to folder:store --series s --keep-last 1
 expect_exit 0
 expect_left "c d $rest other-source" # nothing here came from /

@@ -14,7 +14,7 @@
 . "$test_lib/upload.sh"
 
 requires_openstack() {
-	requires /usr/bin/openstack jq curl
+	requires jq curl
 	/usr/bin/python3 -c 'import importlib.util as u, sys
 sys.exit(not (u.find_spec("keystone") and u.find_spec("glance")))' ||
 		skip "python3-keystone or python3-glance is not installed"

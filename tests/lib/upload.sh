@@ -44,12 +44,6 @@ expect_cleaned_up() {
 		and .upload.cleanup == "done"'
 }
 
-# The same; the service may also have said no in words (4).
-expect_cleaned_up_or_refused() {
-	expect_exit 1 4
-	expect_report '(.upload.verified | not) and .upload.cleanup == "done"'
-}
-
 # Nothing is noted as begun: all of it is proven or deleted.
 expect_no_notes() {
 	[ -z "$(find "$HOME/.local/state/ccsnap" -name '*.json' 2>/dev/null)" ] ||

@@ -33,7 +33,7 @@ never_staged() { # UPLOAD-OPTION -- FAKE-OPTION-OR-RULE...
 	shift 2
 	fake_service "$@"
 	upload "$T/disk.raw" "$option"
-	expect_cleaned_up_or_refused
+	expect_cleaned_up
 	expect_stderr 403
 	expect_requests stage 0
 	expect_no_fake_images
@@ -51,7 +51,7 @@ not_to_be_had() {
 cleaned_up() { # RULE...
 	fake_service "$@"
 	upload "$T/disk.raw" --upload-method import
-	expect_cleaned_up_or_refused
+	expect_cleaned_up
 	expect_no_fake_images
 }
 

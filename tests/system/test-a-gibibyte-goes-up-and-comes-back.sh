@@ -52,30 +52,6 @@ flat
 [ "$(sha512sum back.raw | cut -d' ' -f1)" = "$sha512" ] || fail "other bytes came back"
 rm back.raw
 
-# As fast as curl, but for one part in twenty, though it hashes; each at its best of four.
-curl_seconds() {
-	local id
-
-	id=$(jq -n '{name: "by curl", disk_format: "raw", container_format: "bare"}' |
-		glance POST /images -H 'Content-Type: application/json' -d @- | jq -r .id)
-	glance PUT "/images/$id/file" -T disk.raw -H 'Content-Type: application/octet-stream' \
-		-H 'Expect:' -w '%{time_total}\n'
-	glance DELETE "/images/$id"
-}
-best() {
-	sort -g "$1" | head -n 1
-}
-if is_full; then
-	for _ in 1 2 3 4; do
-		curl_seconds >>run/curl
-		upload disk.raw big --overwrite
-		expect_uploaded
-		report .upload_seconds >>run/ours
-	done
-	awk -v ours="$(best run/ours)" -v curl="$(best run/curl)" 'BEGIN { exit curl < 0.95 * ours }' ||
-		fail "$(best run/ours) s, curl takes $(best run/curl) s"
-fi
-
 # A sparse file of 10 GiB takes no more memory.
 if is_full; then
 	rm disk.raw

@@ -22,13 +22,13 @@ uploads() {
 	echo "$name" >>run/uploads
 }
 
-# refused STDERR-REGEX OPTION...
+# refused EXIT STDERR-REGEX OPTION...
 refused() {
-	local to=("${@:2}")
+	local to=("${@:3}")
 
 	ccsnap upload disk.raw refused "${to[@]:---to=glance}"
-	expect_exit 2 4
-	expect_stderr "$1"
+	expect_exit "$1"
+	expect_stderr "$2"
 	[ "$(wc -l <"$err")" -le 3 ] || fail "not told shortly"
 }
 
@@ -43,21 +43,21 @@ OS_INTERFACE=internal uploads
 OS_PROJECT_ID=$PROJECT_ID uploads
 (unset OS_AUTH_TYPE OS_IDENTITY_API_VERSION OS_REGION_NAME && uploads)
 (unset OS_USERNAME && OS_USER_ID=$USER_ID uploads)
-OS_PASSWORD=wrong refused 'OS_|401|password|member'
-OS_PROJECT_NAME=nothing refused 'OS_|401|nothing|project'
-OS_REGION_NAME=Nowhere refused 'Nowhere.*RegionOne|RegionOne.*Nowhere'
-OS_AUTH_URL=ftp://x refused 'AUTH_URL|auth URL'
-(unset OS_AUTH_URL && refused 'OS_AUTH_URL')
-(unset OS_PASSWORD && refused 'OS_PASSWORD')
+OS_PASSWORD=wrong refused 4 'OS_|401|password|member'
+OS_PROJECT_NAME=nothing refused 4 'OS_|401|nothing|project'
+OS_REGION_NAME=Nowhere refused 4 'Nowhere.*RegionOne|RegionOne.*Nowhere'
+OS_AUTH_URL=ftp://x refused 4 'AUTH_URL|auth URL'
+(unset OS_AUTH_URL && refused 2 'OS_AUTH_URL')
+(unset OS_PASSWORD && refused 2 'OS_PASSWORD')
 
 as_nobody
 export OS_AUTH_TYPE=v3token OS_AUTH_URL=$KEYSTONE_URL OS_REGION_NAME=RegionOne
 OS_TOKEN=$(new_token) OS_PROJECT_ID=$PROJECT_ID uploads
-OS_TOKEN=not-a-token OS_PROJECT_ID=$PROJECT_ID refused 'OS_TOKEN|token'
+OS_TOKEN=not-a-token OS_PROJECT_ID=$PROJECT_ID refused 4 'OS_TOKEN|token'
 
 as_appcred
 uploads
-OS_APPLICATION_CREDENTIAL_SECRET=wrong refused 'OS_|401|credential'
+OS_APPLICATION_CREDENTIAL_SECRET=wrong refused 4 'OS_|401|credential'
 (
 	unset OS_APPLICATION_CREDENTIAL_ID
 	export OS_APPLICATION_CREDENTIAL_NAME=lab OS_USERNAME=member OS_USER_DOMAIN_NAME=Default
@@ -67,7 +67,7 @@ OS_APPLICATION_CREDENTIAL_SECRET=wrong refused 'OS_|401|credential'
 # Who may look but not write.
 as_reader
 ccsnap upload disk.raw refused --to=glance
-expect_exit 1 4
+expect_exit 1
 expect_stderr '403|role|allowed|authorized|permission'
 
 # --- clouds.yaml -------------------------------------------------------------
@@ -78,7 +78,7 @@ uploads --to=glance:lab
 uploads --to=glance:lab-appcred
 uploads --to=glance --os-cloud lab
 OS_CLOUD=lab uploads
-refused 'nosuch' --to=glance:nosuch
+refused 4 'nosuch' --to=glance:nosuch
 mv clouds.yaml home/.config/openstack/clouds.yaml
 uploads --to=glance:lab
 mv home/.config/openstack/clouds.yaml other.yaml
@@ -86,7 +86,7 @@ OS_CLIENT_CONFIG_FILE=$T/other.yaml uploads --to=glance:lab
 
 # In parts, each in its place; a broken cloud beside it does no harm.
 printf 'clouds:\n  mine:\n  broken: [1, {]}\n' >clouds.yaml
-refused 'clouds.yaml.*(line 3|:3)' --to=glance:mine
+refused 4 'clouds.yaml.*(line 3|:3)' --to=glance:mine
 cat >clouds.yaml <<-END
 	clouds:
 	  broken:
@@ -146,7 +146,7 @@ CCSNAP_METADATA_URL=$fake uploads
 WANTED=vendor_data.json MEMBER='' fake_server --metadata ". '$T/run/metadata'"
 CCSNAP_METADATA_URL=$fake uploads
 fake_server
-CCSNAP_METADATA_URL=$fake refused 'OS_|cloud'
+CCSNAP_METADATA_URL=$fake refused 4 'OS_|cloud'
 # OS_* are asked first.
 as_member
 fake_server

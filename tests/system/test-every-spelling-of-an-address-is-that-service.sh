@@ -54,16 +54,35 @@ uploads OS_AUTH_URL="$fake/identity"
 expect_requests put 1 '.status == 204 and .body_bytes == 1048576'
 expect_requests post 1 '.status == 201 and .token != null'
 
-# Sent on to another one: no token, no password.
-fake_server
-target=$fake target_log=$fake_log fake_pid=
-fake_service "put redirect=$target" "post redirect=$target" "list redirect=$target" \
-	"get redirect=$target" "schema redirect=$target" "usage redirect=$target" \
-	"methods redirect=$target" "versions redirect=$target"
-ccsnap upload disk.raw --to=glance --report report.json
-expect_exit 1 4
-grep -q '"kind"' "$target_log" || fail "it was not followed"
-! grep -qE 'fake-token|fake-password' "$target_log" || fail "a secret went there: $(cat "$target_log")"
-fake_service "auth redirect=$target"
-ccsnap upload disk.raw --to=glance --report report.json --overwrite
-! grep -q 'fake-password' "$target_log" || fail "the password went to another server"
+# Sent on to another one: it gets no token, and no password.
+elsewhere() { # EXIT KIND OPTION...
+	fake_server
+	other_log=$fake_log
+	fake_server "$2 redirect=$fake"
+	as_fake_user
+	upload "$T/disk.raw" "${@:3}"
+	expect_exit "$1"
+	! grep -qE "fake-token|$fake_password" "$other_log" ||
+		fail "a secret went there: $(cat "$other_log")"
+}
+followed() { # EXIT KIND OPTION...
+	elsewhere "$@"
+	[ -s "$other_log" ] || fail "it was not followed: $(request_lines)"
+}
+not_followed() { # EXIT KIND OPTION...
+	elsewhere "$@"
+	[ ! -s "$other_log" ] || fail "it was followed: $(cat "$other_log")"
+}
+beside to-auth not_followed 4 auth
+beside to-identity followed 0 identity
+beside to-usage followed 0 usage
+beside to-schema followed 4 schema
+beside to-list followed 4 list
+beside to-methods followed 4 methods --upload-method=import
+for kind in post put get; do
+	beside to-$kind followed 1 $kind
+done
+for kind in stage import; do
+	beside to-$kind followed 1 $kind --upload-method=import
+done
+all_hold

@@ -52,6 +52,8 @@ refused() { # DEVICE WORDS
 	expect_exit 4
 	expect_one_line "$2"
 }
+fresh_loop 68M --read-only
+refused "$loop" 'the device is read-only'
 fresh_loop 66M
 mke2fs -q -t ext4 "$loop"
 before=$(sha256sum <backing.66M)

@@ -98,13 +98,13 @@ expect_exit 2
 expect_images "${all[@]}"
 
 prune --keep-last 3 --source disk.raw
-expect_exit 0 3
+expect_exit 0
 expect_images guarded elsewhere other-series by-hand as-other new newest
 prune --keep-last 1 --source "$T/disk.raw"
-expect_exit 0 3
+expect_exit 0
 expect_images guarded elsewhere other-series by-hand newest
 prune --keep-last 1 --all-sources
-expect_exit 0 3
+expect_exit 0
 expect_images guarded other-series by-hand newest
 
 # Protected from others as well as from us.
@@ -121,5 +121,5 @@ for ((n = 0; n < 13; n++)); do
 		\"ccsnap_version\": \"\(.ccsnap_version)\""' <<<"$sources")" >/dev/null
 done
 prune --keep-last 2 --source disk.raw
-expect_exit 0 3
+expect_exit 0
 expect_images guarded other-series by-hand "many 11" "many 12"

@@ -40,7 +40,7 @@ again() { # PUTS RULE...
 once() { # STATUS
 	fake_server "dav_put status=$1 body=because"
 	put --limit-rate 500K
-	expect_exit 1 4
+	expect_exit 1
 	expect_stderr "$1.*because"
 	expect_requests dav_put 1
 	expect_requests dav_put 1 '.body_bytes < 3000000'

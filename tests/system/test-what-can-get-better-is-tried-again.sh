@@ -48,7 +48,7 @@ waits() {
 once() { # STATUS
 	fake_service --no-import "put status=$1 body=because"
 	upload "$T/disk.raw" --limit-rate 500K
-	expect_exit 1 4
+	expect_exit 1
 	expect_stderr "$1.*because|because.*$1"
 	expect_requests put 1
 	expect_requests put 1 '.body_bytes < 3000000'

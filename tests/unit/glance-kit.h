@@ -133,7 +133,8 @@ static struct {
 	uint64_t size;
 
 	/* Answers. */
-	bool create_fails, create_answer_lost, delete_fails, set_fails, import_fails;
+	bool create_fails, create_unsent, create_answer_lost, hides_newest, delete_fails, set_fails,
+		import_fails;
 	bool signal_at_put, login_fails, no_project, no_format, cannot_import;
 	const char *import_failure;
 	uint64_t room, token_seconds;
@@ -177,9 +178,7 @@ void service_image_free(struct service_image *image)
 	free(image->name);
 	free(image->status);
 	free(image->disk_format);
-	free(image->container_format);
 	free(image->owner);
-	free(image->visibility);
 	free(image->created_at);
 	free(image->checksum);
 	free(image->hash_algo);
@@ -205,9 +204,7 @@ static inline struct service_image copy_image(const struct service_image *from)
 	to.name = copy(from->name);
 	to.status = copy(from->status);
 	to.disk_format = copy(from->disk_format);
-	to.container_format = copy(from->container_format);
 	to.owner = copy(from->owner);
-	to.visibility = copy(from->visibility);
 	to.created_at = copy(from->created_at);
 	to.checksum = copy(from->checksum);
 	to.hash_algo = copy(from->hash_algo);
@@ -357,7 +354,7 @@ int http_wait(struct http_backoff *backoff, const struct http_response *r, struc
 	return interrupt_check(err);
 }
 
-struct dest *http_put_open(const struct dest_config *cfg, const char *rest, struct err *err)
+struct dest *put_open(const struct dest_config *cfg, const char *rest, struct err *err)
 {
 	(void)cfg;
 	(void)rest;
@@ -365,20 +362,19 @@ struct dest *http_put_open(const struct dest_config *cfg, const char *rest, stru
 	return NULL;
 }
 
-struct dest *https_put_open(const struct dest_config *cfg, const char *rest, struct err *err)
-{
-	return http_put_open(cfg, rest, err);
-}
-
 /* --- its requests --- */
 
-int service_create(struct session *s, const struct service_image *wanted, struct err *err)
+int service_create(struct session *s, const struct service_image *wanted, bool *is_certain_unsent,
+		   struct err *err)
 {
 	struct service_image *image;
 
 	(void)s;
+	*is_certain_unsent = cloud.create_unsent;
 	traced("create");
 	cloud.notes_at_create = count_notes();
+	if (cloud.create_unsent)
+		return err_set(err, ERR_FAILED, "create: cannot connect");
 	if (cloud.create_fails)
 		return err_set(err, ERR_REFUSED, "create: 403 the service's words");
 	assert_true(cloud.count < IMAGES_MAX);
@@ -432,7 +428,7 @@ static inline void set_hashes(struct service_image *image, const struct put *put
 static inline int take_data(const struct http_upload *data, uint64_t size, struct digests *d,
 			    struct http_response *out, struct err *err)
 {
-	struct hash *hash = hash_start(HASH_OURS | HASH_MD5, err);
+	struct hash *hash = hash_start(HASH_OURS, err);
 	char buf[1000];
 	int rc = 0;
 
@@ -534,12 +530,12 @@ int service_set_properties(struct session *s, const char *id, char *const *prope
 	return 0;
 }
 
-int service_set_protected(struct session *s, const char *id, bool is_protected, struct err *err)
+int service_protect(struct session *s, const char *id, struct err *err)
 {
 	(void)s;
 	(void)err;
 	traced("protect");
-	image_of(id)->is_protected = is_protected;
+	image_of(id)->is_protected = true;
 	return 0;
 }
 
@@ -561,7 +557,12 @@ int service_delete(struct session *s, const char *id, enum service_when when, st
 	return 0;
 }
 
-/* It sorts out nothing but the owner. */
+static inline bool is_called(const struct service_image *image, const char *name)
+{
+	return image->name && str_equal(image->name, name);
+}
+
+/* It sorts out nothing but the owner and the name. */
 int service_list(struct session *s, const struct service_filter *filter, struct service_images *out,
 		 struct err *err)
 {
@@ -570,8 +571,9 @@ int service_list(struct session *s, const struct service_filter *filter, struct 
 	traced("list");
 	memset(out, 0, sizeof *out);
 	out->at = calloc(IMAGES_MAX, sizeof *out->at);
-	for (size_t i = 0; i < cloud.count; i++)
-		if (!filter->owner || str_equal(cloud.at[i].owner, filter->owner))
+	for (size_t i = 0; i < cloud.count - (cloud.hides_newest && cloud.count > 1); i++)
+		if ((!filter->owner || str_equal(cloud.at[i].owner, filter->owner)) &&
+		    (!filter->name || is_called(&cloud.at[i], filter->name)))
 			out->at[out->len++] = copy_image(&cloud.at[i]);
 	return 0;
 }

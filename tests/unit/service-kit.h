@@ -192,6 +192,16 @@ int http_wait(struct http_backoff *backoff, const struct http_response *r, struc
 	return backoff->tries-- > 0 ? 0 : -1;
 }
 
+int http_date(const char *text, time_t *out)
+{
+	struct tm t = { 0 };
+
+	if (!text || !strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &t))
+		return -1;
+	*out = timegm(&t);
+	return 0;
+}
+
 int http_error(const struct http_response *r, const char *what, struct err *error)
 {
 	return err_set(error, ERR_FAILED, "%s: %u: %s", what, r->status, r->body);
@@ -201,6 +211,7 @@ int http_error(const struct http_response *r, const char *what, struct err *erro
 
 static struct cloud_config config; /* borrowed texts, but for the secret */
 static unsigned refreshed;
+static bool refresh_kept_on;
 static const char *fresh_secret;
 
 int cloud_config_load(const char *name, struct cloud_config *out, struct err *error)
@@ -211,9 +222,11 @@ int cloud_config_load(const char *name, struct cloud_config *out, struct err *er
 	return 0;
 }
 
-int cloud_config_refresh(struct cloud_config *cfg, struct err *error)
+int cloud_config_refresh(struct cloud_config *cfg, const struct http_request *like,
+			 struct err *error)
 {
 	refreshed++;
+	refresh_kept_on = like->even_if_interrupted;
 	secret_free(cfg->secret);
 	cfg->secret = secret_new(fresh_secret);
 	return cfg->secret ? 0 : err_nomem(error);

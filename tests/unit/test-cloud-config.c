@@ -73,7 +73,7 @@ static const struct example {
 	{ CLOUD ", verify: 'true'}}", PLAIN PUBLIC },
 
 	/* regions */
-	{ CLOUD ", region_name: 'a,b'}}", PLAIN "region=a\n" PUBLIC },
+	{ CLOUD ", region_name: 'a,b'}}", PLAIN "region=a,b\n" PUBLIC },
 	{ CLOUD ", regions: [a, b], region_name: b}}", PLAIN "region=a\n" PUBLIC },
 	{ CLOUD ", regions: [{name: a, values: {interface: admin, auth: {username: v}}}, b]}}",
 	  AUTH "user_name=v\n" SECRET PROJECT "region=a\ninterface=admin\n" },
@@ -390,6 +390,9 @@ static void the_region_is_chosen_by_name(void **state)
 	put("clouds.yaml", CLOUD ", regions: [a, {name: b, values: {interface: admin}}, c]}}");
 	setenv("OS_REGION_NAME", "b", 1);
 	assert_string_equal(loaded("c"), PLAIN "region=b\ninterface=admin\n");
+	put("clouds.yaml", CLOUD ", regions: [{name: [a]}, b]}}");
+	assert_string_equal(loaded("c"), PLAIN "region=b\n" PUBLIC);
+	put("clouds.yaml", CLOUD ", regions: [a, {name: b, values: {interface: admin}}, c]}}");
 	setenv("OS_REGION_NAME", "B", 1);
 	assert_says(loaded("c"), "no region \"B\": ./clouds.yaml:1 has a, b, c");
 	put("clouds.yaml", CLOUD "}}");

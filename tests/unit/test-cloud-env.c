@@ -122,24 +122,6 @@ static void secrets_leave_the_environment_whatever_is_used(void **state)
 	assert_string_equal(getenv("OS_CLOUD"), "x");
 }
 
-/* Once in a process, so this test is the first. */
-static void lack_of_verification_is_warned_of_once(void **state)
-{
-	static char warned[sizeof kit_said];
-	struct cloud_config cfg;
-
-	(void)state;
-	put("clouds.yaml", "clouds: {c: {verify: false, auth: {auth_url: http://k, token: abcd}}}");
-	assert_int_equal(load("c", &cfg), 0);
-	cloud_config_free(&cfg);
-	strcpy(warned, kit_said);
-	assert_int_equal(load("c", &cfg), 0);
-	assert_true(cfg.insecure);
-	cloud_config_free(&cfg);
-	assert_says(warned, "warning: certificates are not checked, as cloud c in ./clouds.yaml");
-	assert_null(strstr(kit_said, "warning"));
-}
-
 /* --- with a cloud by name --------------------------------------------------------- */
 
 static void put_named(void)
@@ -239,7 +221,6 @@ static void a_name_on_the_command_line_goes_before_os_cloud(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(lack_of_verification_is_warned_of_once),
 		TEST(variables_mean_what_they_mean_to_the_openstack_client),
 		TEST(unsupported_log_ins_name_those_that_are),
 		TEST(secrets_leave_the_environment_whatever_is_used),

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "cloud-kit.h"
+#include "dest/http.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 /* A metadata service: for each path the first answer that is left. */
 struct answer {
@@ -99,7 +102,7 @@ static int stop_server(void **state)
 	"\"auth_url_v3\": \"https://chi.uc.example.org:5000/v3\""
 #define SHOWN(token)                                                                               \
 	"auth=token\nauth_url=https://chi.uc.example.org:5000/v3\nsecret=" token                   \
-	"\nproject_id=p1\nregion=CHI@UC\ninterface=public\nmetadata=yes\nsite=uc\n"
+	"\nproject_id=p1\nregion=CHI@UC\ninterface=public\nmetadata=yes\n"
 
 static void the_testbeds_data_make_a_cloud(void **state)
 {
@@ -161,7 +164,7 @@ static void data_that_do_not_do_are_refused(void **state)
 		{ "{\"chameleon\": {" SITE ", \"service_token\": 17}}", "\"service_token\" is no" },
 		{ "{\"chameleon\": {" SITE ", \"service_token\": \"a\\r\\nX: hidden\"}}",
 		  "\"service_token\" is no" },
-		{ "{\"chameleon\": {\"site\": [\"uc\"]}}", "\"site\" is no text" },
+		{ "{\"chameleon\": {\"region\": [\"uc\"]}}", "\"region\" is no text" },
 		{ "<html>", "is no JSON object" },
 		{ "[1]", "is no JSON object" },
 	};
@@ -200,6 +203,8 @@ static void what_gets_better_is_asked_again(void **state)
 	assert_int_equal(requests, 2);
 }
 
+static const struct http_request once = { .tries = 1 };
+
 static void a_fresh_token_comes_from_where_the_old_one_came(void **state)
 {
 	static struct answer one[] = {
@@ -215,26 +220,45 @@ static void a_fresh_token_comes_from_where_the_old_one_came(void **state)
 	answers = one;
 	assert_int_equal(load(NULL, &cfg), 0);
 	assert_string_equal(cfg.secret, "token-one");
-	assert_int_equal(cloud_config_refresh(&cfg, &err), 0);
+	assert_int_equal(cloud_config_refresh(&cfg, &once, &err), 0);
 	assert_string_equal(shown(&cfg), SHOWN("token-two"));
 	answers = NULL;
-	assert_int_equal(cloud_config_refresh(&cfg, &err), -1);
+	assert_int_equal(cloud_config_refresh(&cfg, &once, &err), -1);
 	assert_says(err.text, "there is no other token: the metadata service: 404");
 	assert_string_equal(cfg.secret, "token-two");
 	cloud_config_free(&cfg);
 }
 
-static void a_token_given_by_hand_is_not_renewed(void **state)
+/* In a process of its own, that has got a signal: 0, or the exit code. */
+static int refresh_after_signal(struct cloud_config *cfg, const struct http_request *like)
 {
-	static const char *const set[] = { "OS_AUTH_URL=http://k", "OS_TOKEN=by-hand", NULL };
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		interrupt_install();
+		raise(SIGTERM);
+		_exit(cloud_config_refresh(cfg, like, &err) < 0 ? err_exit_code(&err) : 0);
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void after_a_signal_there_is_one_for_those_who_clean_up(void **state)
+{
+	static const struct http_request cleaning_up = { .tries = 1, .even_if_interrupted = true };
+	static struct answer one[] = {
+		{ DATA2, "200 OK", "{\"chameleon\": {" SITE ", \"service_token\": \"token-one\"}}",
+		  0, false },
+		{ .path = NULL }
+	};
 	struct cloud_config cfg;
 
 	(void)state;
-	set_variables(set);
+	answers = one;
 	assert_int_equal(load(NULL, &cfg), 0);
-	assert_int_equal(cloud_config_refresh(&cfg, &err), -1);
-	assert_int_equal(err.kind, ERR_REFUSED);
-	assert_int_equal(requests, 0);
+	assert_int_equal(refresh_after_signal(&cfg, &once), 128 + SIGTERM);
+	assert_int_equal(refresh_after_signal(&cfg, &cleaning_up), 0);
 	cloud_config_free(&cfg);
 }
 
@@ -268,7 +292,7 @@ int main(void)
 		SERVED(an_answer_without_end_is_refused),
 		SERVED(what_gets_better_is_asked_again),
 		SERVED(a_fresh_token_comes_from_where_the_old_one_came),
-		SERVED(a_token_given_by_hand_is_not_renewed),
+		SERVED(after_a_signal_there_is_one_for_those_who_clean_up),
 		SERVED(without_anything_all_three_ways_are_told),
 	};
 

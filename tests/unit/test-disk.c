@@ -105,7 +105,6 @@ static void odd_sizes_are_padded_with_zeros(void **state)
 		src = open_disk();
 		assert_int_equal(src->size, round_up((uint64_t)sizes[i], 512));
 		assert_int_equal(src->padding, src->size - (uint64_t)sizes[i]);
-		assert_int_equal(*last_warning != '\0', src->padding != 0);
 		memset(buf, 0xff, sizeof buf);
 		assert_int_equal(source_read_at(src, buf, src->size, 0, &err), 0);
 		for (uint64_t at = 0; at < src->size; at++)
@@ -196,7 +195,7 @@ static void what_is_no_disk_is_refused(void **state)
 	(void)state;
 	assert_refused("cannot open");
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_refused("only disks");
+	assert_refused("a directory, and no disk");
 	rmdir(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_refused("neither a regular file nor a block device");

@@ -360,7 +360,7 @@ static void a_folder_without_permission_is_refused(void **state)
 
 static void unknown_destinations_name_the_known_ones(void **state)
 {
-	static const char *const bad[] = { "", "store", "/store", "ftp://x/", "Folder:x" };
+	static const char *const bad[] = { "", "store", "/store", "ftp://x/", "folders:x" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

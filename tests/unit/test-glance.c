@@ -7,8 +7,22 @@
 
 static struct dest *dest;
 
+/* Of the image's id, once the image is active. */
+static bool no_room_for_the_id;
+
+char *strdup(const char *text)
+{
+	const struct service_image *image = &cloud.at[0];
+
+	if (no_room_for_the_id && cloud.count > 0 && image->id && image->status &&
+	    text != image->id && str_equal(text, image->id) && str_equal(image->status, "active"))
+		return NULL;
+	return strndup(text, strlen(text));
+}
+
 static int finish(void **state)
 {
+	no_room_for_the_id = false;
 	dest_close(dest);
 	dest = NULL;
 	return tear_down(state);
@@ -378,6 +392,25 @@ static void a_create_that_fails_leaves_nothing(void **state)
 	assert_cleaned_up(run(&dest), ERR_FAILED, "create: 403");
 }
 
+static void a_create_that_never_got_there_leaves_nothing_to_delete(void **state)
+{
+	(void)state;
+	cloud.create_unsent = cloud.delete_fails = true;
+	assert_failed(run(&dest), ERR_FAILED, "create: cannot connect");
+	assert_null(strstr(err.text, "left there"));
+	assert_string_equal(cloud.trace, "list room create");
+	assert_int_equal(dest->receipt.cleanup, CLEANUP_NOTHING);
+	assert_null(dest->receipt.image_id);
+	assert_int_equal(count_notes(), 0);
+}
+
+static void out_of_memory_at_the_end_leaves_nothing(void **state)
+{
+	(void)state;
+	no_room_for_the_id = true;
+	assert_cleaned_up(run(&dest), ERR_FAILED, "memory");
+}
+
 static void an_image_whose_create_was_not_answered_is_deleted(void **state)
 {
 	(void)state;
@@ -536,6 +569,8 @@ int main(void)
 		TEST(nothing_is_imported_when_that_was_not_asked_for_or_cannot_be),
 		TEST(a_failed_import_tells_the_services_reason),
 		TEST(a_create_that_fails_leaves_nothing),
+		TEST(a_create_that_never_got_there_leaves_nothing_to_delete),
+		TEST(out_of_memory_at_the_end_leaves_nothing),
 		TEST(an_image_whose_create_was_not_answered_is_deleted),
 		TEST(an_image_that_cannot_be_completed_is_deleted),
 		TEST(what_cannot_be_deleted_is_left_to_the_next_run),

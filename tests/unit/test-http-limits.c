@@ -139,6 +139,10 @@ static void a_connection_that_is_not_made_is_given_up(void **state)
 	assert_true(answer.may_retry);
 	assert_true(answer.is_certain_unsent);
 	assert_took(0.9, 2.5);
+	reopen(&(struct http_config){ .connect_seconds = 1, .has_own_limits = true });
+	assert_no_answer(send_request(&(struct http_request){ .method = "GET", .url = url }),
+			 "no connection in 1 seconds");
+	assert_null(strstr(err.text, "--"));
 	for (size_t i = 0; i < 4; i++)
 		close(conns[i]);
 	close(listener);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http-kit.h"
 
+#include "base/secret.h"
 #include "dest/http_private.h"
 
 static void assert_words(unsigned status, const char *body, const char *wanted)
@@ -104,6 +105,25 @@ static void some_errors_may_get_better(void **state)
 		assert_true(http_may_get_better(&(struct http_response){ .status = better[i] }));
 }
 
+/* Whatever is cut or made shorter afterwards. */
+static void secrets_are_covered_before_words_are_changed(void **state)
+{
+	autosecret char *blanks = secret_new("correct  horse  battery");
+	autosecret char *token = secret_new("tok-0123456789-TOKEN");
+	autosecret char *entity = secret_new("five > \"four\"");
+	char long_body[400];
+
+	(void)state;
+	snprintf(long_body, sizeof long_body, "%288s %s", "x", token);
+	assert_int_equal(http_error(&(struct http_response){ .status = 400, .body = long_body },
+				    "WHAT", &err),
+			 -1);
+	assert_null(strstr(err.text, "tok"));
+	assert_words(400, "no correct  horse  battery", "WHAT: 400 Bad Request: no ****");
+	assert_words(400, "{\"message\": \"tok-0123456789-TOKEN\"}", "WHAT: 400 Bad Request: ****");
+	assert_words(400, "<p>five &gt; &quot;four&quot;</p>", "WHAT: 400 Bad Request: ****");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +133,7 @@ int main(void)
 		cmocka_unit_test(html_is_its_text),
 		cmocka_unit_test(plain_text_is_one_line),
 		cmocka_unit_test(long_words_are_cut_between_characters),
+		cmocka_unit_test(secrets_are_covered_before_words_are_changed),
 		cmocka_unit_test(some_errors_may_get_better),
 	};
 

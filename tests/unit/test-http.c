@@ -48,7 +48,7 @@ static void an_answer_without_end_is_refused(void **state)
 {
 	(void)state;
 	server_start(&server, serve_zeros, NULL);
-	assert_no_answer(get(&server, "/"), "the answer is larger than 16 MiB");
+	assert_no_answer(get(&server, "/"), "the answer is larger than 4 MiB");
 	assert_has(err.text, "127.0.0.1:");
 	assert_false(answer.may_retry);
 	assert_true(answer.body_len <= HTTP_BODY_MAX);
@@ -217,6 +217,28 @@ static void user_and_password_of_a_url_go_as_basic_and_are_not_told(void **state
 	assert_has(server.head, "\r\nAuthorization: Basic dXNAZXI6cGE6c3M=\r\n");
 	assert_string_equal(answer.url, url_of(&server, "/p"));
 	server_stop(&server);
+}
+
+static void half_a_pair_of_credentials_goes_as_basic_too(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "abc", "YWJjOg==" },
+		{ "abc:", "YWJjOg==" },
+		{ ":pw", "OnB3" },
+		{ "ab:%C3%A4-", "YWI6w6Qt" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		autofree char *url = NULL, *header = NULL;
+
+		server_start(&server, serve_answer, NO_CONTENT);
+		url = str_format("http://%s@127.0.0.1:%u/", cases[i][0], server.port);
+		header = str_format("\r\nAuthorization: Basic %s\r\n", cases[i][1]);
+		assert_int_equal(send_request(&(struct http_request){ .method = "GET", .url = url }), 0);
+		assert_has(server.head, header);
+		server_stop(&server);
+	}
 }
 
 static void dots_in_a_path_are_sent_as_they_are(void **state)
@@ -389,6 +411,7 @@ int main(void)
 		TEST(a_header_that_would_be_two_is_refused),
 		TEST(a_url_or_method_that_is_none_is_refused),
 		TEST(user_and_password_of_a_url_go_as_basic_and_are_not_told),
+		TEST(half_a_pair_of_credentials_goes_as_basic_too),
 		TEST(dots_in_a_path_are_sent_as_they_are),
 		TEST(neither_cookies_nor_netrc_are_used),
 		TEST(a_kept_connection_that_was_closed_is_made_anew),

@@ -255,7 +255,8 @@ static void what_is_not_known_is_null(void **state)
 static void what_was_fetched_says_where_it_is(void **state)
 {
 	struct image_info info = example();
-	char *text = manifest_fetched_to_json(&info, "/tmp/\xff", "sha512", &err);
+	char *text =
+		manifest_fetched_to_json(&info, "/tmp/\xff", "sha512", MANIFEST_INDENTED, &err);
 
 	(void)state;
 	assert_true(str_starts(text, "{\n"));

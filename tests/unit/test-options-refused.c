@@ -25,6 +25,7 @@ static void each_wrong_command_line_is_one_line_that_names_the_option(void **sta
 		{ { "list", "x" }, { "'x'", "list" } },
 		{ { "-v", "list" }, { "'list'", "ccsnap list", "ccsnap create" } },
 		{ { "-s", "x", "verify" }, { "'verify'", "ccsnap create" } },
+		{ { "uplaod", "disk.raw" }, { "uplaod", "did you mean upload" } },
 
 		/* options that are not */
 		{ { "--sorce=x" }, { "--sorce", "--source" } },
@@ -43,15 +44,16 @@ static void each_wrong_command_line_is_one_line_that_names_the_option(void **sta
 		{ { "--dry-run=" }, { "--dry-run", "no value" } },
 		{ { "--quiet=1" }, { "--quiet", "no value" } },
 		{ { "verify", "a", "--source=x" },
-		  { "--source", "ccsnap create", "ccsnap verify" } },
-		{ { "verify", "a", "-s", "x" }, { "-s", "ccsnap create", "ccsnap verify" } },
-		{ { "list", "--source=x" }, { "--source", "ccsnap create", "ccsnap list" } },
-		{ { "list", "--threads=1" }, { "--threads", "ccsnap list" } },
-		{ { "list", "-d" }, { "-d", "ccsnap create", "ccsnap list" } },
+		  { "--source", "create and prune", "ccsnap verify" } },
+		{ { "verify", "a", "-s", "x" }, { "-s", "create and prune", "ccsnap verify" } },
+		{ { "list", "--source=x" }, { "--source", "create and prune", "ccsnap list" } },
+		{ { "list", "--threads=1" },
+		  { "--threads", "create, verify and convert", "ccsnap list" } },
+		{ { "list", "-d" }, { "-d", "create, convert, upload and prune", "ccsnap list" } },
 		{ { "convert", "a", "b", "--to=folder:x" }, { "--to", "ccsnap convert" } },
 		{ { "convert", "a", "b", "--output=x" }, { "--output", "ccsnap convert" } },
-		{ { "-s", "x", "--against=y" }, { "--against", "ccsnap verify" } },
-		{ { "-s", "x", "--manifest=y" }, { "--manifest", "ccsnap verify" } },
+		{ { "-s", "x", "--against=y" }, { "--against", "ccsnap create", "verify" } },
+		{ { "-s", "x", "--manifest=y" }, { "--manifest", "ccsnap create", "verify" } },
 
 		/* names */
 		{ { "-sx", "a/b" }, { "NAME", "'a/b'", "without /" } },
@@ -128,6 +130,19 @@ static void each_wrong_command_line_is_one_line_that_names_the_option(void **sta
 		{ { "-sx", "--property=k=a\tb" }, { "--property", "control" } },
 		{ { "-sx", "--property=k=\xc2\x85" }, { "--property", "control" } },
 		{ { "-sx", "--property=" }, { "--property", "empty", "KEY=VALUE" } },
+
+		{ { "-sx", "--series=a\tb" }, { "--series", "control" } },
+		{ { "prune", "--series=a\x1b[2J" }, { "--series", "control" } },
+		{ { "-sx", "--tag=\xc2\x9b" }, { "--tag", "control" } },
+		{ { "list", "--tag=\xff" }, { "--tag", "UTF-8" } },
+		{ { "-sx", "--output=-" }, { "--output", "'-'", "standard output" } },
+		{ { "fetch", "x", "--output", "-" }, { "--output", "'-'", "standard output" } },
+		{ { "list", "--to=file:x" }, { "--to", "'file:x'", "folder:PATH, glance" } },
+		{ { "fetch", "x", "--to=https://h/" },
+		  { "--to", "accepted: folder:PATH, glance" } },
+		{ { "verify", "x", "--to=http://h/" },
+		  { "--to", "accepted: folder:PATH, glance" } },
+		{ { "prune", "--to=https://h/" }, { "--to", "accepted: folder:PATH, glance" } },
 
 		/* combinations */
 		{ { "-sx", "--to=folder:x", "--output=y" }, { "--output", "--to" } },
@@ -220,12 +235,50 @@ static void a_missing_value_is_told_with_what_is_accepted(void **state)
 	assert_refused(WORDS("-sx", "--level"), REFUSED("zstd 1 to 19", "zlib 1 to 9"));
 }
 
+static void no_character_of_a_long_value_is_cut(void **state)
+{
+	char value[] = "123456789.123456789.123456789.123456789.123456789.123456789."
+		       "123456789.12345678\xe2\x82\xac and more";
+
+	(void)state;
+	assert_refused(WORDS("-sx", "--format", value), REFUSED("9.12345678...' is not"));
+	assert_refused(WORDS("-sx", "x", value + 1), REFUSED("12345678\xe2\x82\xac"));
+	memcpy(value + 77, "\xe2\x82\xac", 3);
+	assert_refused(WORDS("-sx", "--format", value), REFUSED("\xe2\x82\xac...' is not"));
+}
+
+/* A wrong scheme, say, and the whole of it is told back; and whatever it was, ps shows argv. */
+static void a_password_in_a_destination_is_not_told_back(void **state)
+{
+	static const char *const wrong[][2] = {
+		{ "--to=ftp://me:hidden@host/x", "--to=ftp://*********@host/x" },
+		{ "--to=x://me:hid/den@host", "--to=x://**********@host" },
+		{ "--to=ftp://host/x?sig=hidden", "--to=ftp://host/x?**********" },
+		{ "--to=ftp://hidden@host", "--to=ftp://******@host" },
+	};
+	struct options opt;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		autofree char *word = strdup(wrong[i][0]);
+
+		parse(&opt, WORDS("create", "-sx", word), &err);
+		assert_int_equal(err.kind, ERR_USAGE);
+		assert_non_null(strstr(err.text, "://host"));
+		assert_null(strstr(err.text, "hid"));
+		assert_string_equal(word, wrong[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_password_in_a_destination_is_not_told_back),
 		cmocka_unit_test(each_wrong_command_line_is_one_line_that_names_the_option),
 		cmocka_unit_test(a_long_wrong_value_leaves_room_for_what_is_accepted),
 		cmocka_unit_test(a_name_too_long_is_refused_by_its_argument),
+		cmocka_unit_test(no_character_of_a_long_value_is_cut),
 		cmocka_unit_test(a_missing_value_is_told_with_what_is_accepted),
 	};
 

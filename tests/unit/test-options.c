@@ -297,6 +297,106 @@ static void a_file_says_nothing_about_other_disks_than_the_captured(void **state
 	assert_non_null(strstr(err.text, "raw, qcow2"));
 }
 
+static void parse_with_file(struct options *opt, char *text, char **words)
+{
+	write_config(text);
+	parse_ok(opt, words);
+}
+
+static void the_stronger_of_two_clouds_is_taken(void **state)
+{
+	struct options opt;
+
+	(void)state;
+	parse_with_file(&opt, "os-cloud = old\n",
+			WORDS("list", "--to=glance:lab", "--config", config));
+	assert_null(opt.os_cloud);
+	assert_string_equal(opt.to, "glance:lab");
+	options_free(&opt);
+	parse_with_file(&opt, "to = glance:old\n",
+			WORDS("list", "--os-cloud=lab", "--config", config));
+	assert_string_equal(opt.os_cloud, "lab");
+	assert_string_equal(opt.to, "glance");
+	options_free(&opt);
+	parse_with_file(&opt, "os-cloud = lab\n", WORDS("list", "--to=glance", "--config", config));
+	assert_string_equal(opt.os_cloud, "lab");
+	options_free(&opt);
+}
+
+/* As the manual says of both. */
+static void a_file_beside_a_service_is_kept_when_one_place_says_both(void **state)
+{
+	struct options opt;
+
+	(void)state;
+	parse_with_file(&opt, "output = a.qcow2\nto = glance\n", WORDS("-sx", "--config", config));
+	assert_string_equal(opt.output, "a.qcow2");
+	assert_string_equal(opt.to, "glance");
+	options_free(&opt);
+	parse_with_file(&opt, "output = a.qcow2\n",
+			WORDS("-sx", "--to=glance", "--config", config));
+	assert_null(opt.output);
+	options_free(&opt);
+	parse_with_file(&opt, "to = glance\n",
+			WORDS("-sx", "--output=a.qcow2", "--config", config));
+	assert_null(opt.to);
+	options_free(&opt);
+}
+
+/* Of a file, and where it means something else than was meant. */
+static void what_a_destination_hides_is_in_no_message(void **state)
+{
+	static char *const files[] = { "to = https://me:p%40ss-word@host/x\n",
+				       "to = folder:http://me:p%40ss-word@host\n" };
+	struct options opt;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		parse_with_file(&opt, files[i], WORDS("-sx", "--config", config));
+		err_set(&err, ERR_FAILED, "p@ss-word and p%%40ss-word");
+		assert_string_equal(err.text, "**** and ****");
+		options_free(&opt);
+	}
+}
+
+static void argv_is_left_alone_but_for_secrets(void **state)
+{
+	autofree char *to = strdup("https://me:secret@host/x?sig=abc");
+	autofree char *plain = strdup("--to=folder:/x?y@z"), *name = strdup("a://b:c@d?e");
+	struct options opt;
+
+	(void)state;
+	parse_ok(&opt, WORDS("upload", name, "--to", to));
+	assert_string_equal(to, "https://*********@host/x?*******");
+	assert_string_equal(opt.to, "https://me:secret@host/x?sig=abc");
+	assert_string_equal(name, "a://b:c@d?e");
+	options_free(&opt);
+	parse_ok(&opt, WORDS("upload", name, plain));
+	assert_string_equal(plain, "--to=folder:/x?y@z");
+	options_free(&opt);
+}
+
+static void help_is_also_a_word(void **state)
+{
+	struct options opt;
+
+	(void)state;
+	parse_ok(&opt, WORDS("help"));
+	assert_true(opt.help && !opt.command);
+	options_free(&opt);
+	parse_ok(&opt, WORDS("help", "upload"));
+	assert_string_equal(opt.command->name, "upload");
+	assert_true(opt.help);
+	options_free(&opt);
+	parse_ok(&opt, WORDS("create", "help", "-sx"));
+	assert_string_equal(opt.args[0], "help");
+	options_free(&opt);
+	parse_ok(&opt, WORDS("help", "-sx"));
+	assert_string_equal(opt.args[0], "help");
+	options_free(&opt);
+}
+
 /* --- the table --- */
 
 static void every_argument_has_its_row(void **state)
@@ -410,6 +510,11 @@ int main(void)
 		cmocka_unit_test(any_two_options_are_accepted_or_refused_in_one_line),
 		cmocka_unit_test(what_makes_an_image_can_wait_for_its_name),
 		cmocka_unit_test(a_file_says_nothing_about_other_disks_than_the_captured),
+		cmocka_unit_test(the_stronger_of_two_clouds_is_taken),
+		cmocka_unit_test(a_file_beside_a_service_is_kept_when_one_place_says_both),
+		cmocka_unit_test(what_a_destination_hides_is_in_no_message),
+		cmocka_unit_test(argv_is_left_alone_but_for_secrets),
+		cmocka_unit_test(help_is_also_a_word),
 		cmocka_unit_test(every_argument_has_its_row),
 		cmocka_unit_test(the_table_holds_together),
 		cmocka_unit_test(help_names_every_option_in_lines_that_fit),

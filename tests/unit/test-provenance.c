@@ -14,10 +14,12 @@
 #include <cmocka.h>
 
 static unsigned warnings;
+static char last_warning[512];
 
 static void count_warning(void *ctx, const char *warning)
 {
-	(void)ctx, (void)warning;
+	(void)ctx;
+	snprintf(last_warning, sizeof last_warning, "%s", warning);
 	warnings++;
 }
 
@@ -165,6 +167,14 @@ static void of_many_members_the_first_count(void **state)
 	assert_int_equal(warnings, 1);
 }
 
+static void a_warning_tells_how_many_and_the_first(void **state)
+{
+	(void)state;
+	GIVES("{\"a=b\": 1, \"c=d\": \"\", \"e=f\": 1, \"g\": 1}", "provenance-g=1");
+	assert_int_equal(warnings, 1);
+	assert_non_null(strstr(last_warning, "2 of its entries, \"a=b\" the first: the name"));
+}
+
 static void what_is_no_object_is_an_error_that_names_the_line(void **state)
 {
 	static const struct {
@@ -231,6 +241,7 @@ int main(void)
 		TEST(a_key_that_makes_no_property_is_left_out_with_a_warning),
 		TEST(long_keys_and_values_are_left_out_with_a_warning),
 		TEST(of_many_members_the_first_count),
+		TEST(a_warning_tells_how_many_and_the_first),
 		TEST(what_is_no_object_is_an_error_that_names_the_line),
 		TEST(too_much_is_refused),
 		TEST(nesting_without_end_is_an_error),

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <fcntl.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,6 +81,7 @@ static void written_otherwise_it_is_masked_too(void **state)
 	char *secret = secret_new("p\"w/\xc3\xa4 +\n$x?");
 
 	(void)state;
+	assert_masked("{\"a\":\"p\\\"w/\\u00e4 +\\n$x?\"}", "{\"a\":\"****\"}");
 	assert_masked("{\"a\":\"p\\\"w/\xc3\xa4 +\\n$x?\"}", "{\"a\":\"****\"}");
 	assert_masked("{\"a\":\"p\\\"w\\/\xc3\xa4 +\\n$x?\"}", "{\"a\":\"****\"}");
 	assert_masked("?p=p%22w%2F%C3%A4%20%2B%0A%24x%3F&", "?p=****&");
@@ -103,6 +105,37 @@ static void inside_base64_it_is_masked_too(void **state)
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		assert_masked(texts[i][0], texts[i][1]);
 	secret_free(secret);
+}
+
+/* With so many bytes in front, which is how a secret meets its three shifts. */
+static void assert_only_edges_left(const char *secret, size_t front)
+{
+	unsigned char plain[64] = "xyz";
+	char text[96], end[4] = "";
+	size_t n = strlen(secret), before = front * 8 / 6 + (front % 3 != 0);
+	size_t inside = (front + n) * 8 / 6 - before;
+
+	memcpy(plain + front, secret, n);
+	EVP_EncodeBlock((unsigned char *)text, plain, (int)(front + n));
+	snprintf(end, sizeof end, "%s", text + before + inside);
+	secret_mask(text);
+	assert_memory_equal(text + before, "****", 4);
+	assert_string_equal(text + before + 4, end);
+}
+
+static void in_base64_no_length_and_place_escapes(void **state)
+{
+	static const char all[] = "correct horse";
+
+	(void)state;
+	for (size_t n = 9; n < sizeof all; n++) {
+		char *secret = strndup(all, n), *known = secret_new(secret);
+
+		for (size_t front = 0; front < 4; front++)
+			assert_only_edges_left(secret, front);
+		secret_free(known);
+		free(secret);
+	}
 }
 
 /* --- messages --------------------------------------------------------------------- */
@@ -289,6 +322,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(short_ones_are_left),
 		cmocka_unit_test(written_otherwise_it_is_masked_too),
 		cmocka_unit_test(inside_base64_it_is_masked_too),
+		cmocka_unit_test(in_base64_no_length_and_place_escapes),
 		cmocka_unit_test(errors_do_not_tell_secrets),
 		cmocka_unit_test(a_secret_is_masked_before_it_is_cut),
 		cmocka_unit_test(the_log_and_its_sink_do_not_tell_secrets),

@@ -38,7 +38,7 @@ static void urls_of_http_and_https_are_fine(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-		if (url_check(good[i], "U", &err) < 0)
+		if (url_check(good[i], "U", ERR_USAGE, &err) < 0)
 			fail_msg("%s: %s", good[i], err.text);
 }
 
@@ -61,9 +61,11 @@ static void anything_else_is_refused_without_showing_it(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		if (url_check(bad[i], "OS_AUTH_URL", &err) == 0)
+		enum err_kind kind = i % 2 ? ERR_USAGE : ERR_REFUSED;
+
+		if (url_check(bad[i], "OS_AUTH_URL", kind, &err) == 0)
 			fail_msg("%s is fine", bad[i]);
-		assert_int_equal(err.kind, ERR_USAGE);
+		assert_int_equal(err.kind, kind);
 		assert_true(str_starts(err.text, "OS_AUTH_URL: "));
 		assert_null(strstr(err.text, "pw"));
 	}

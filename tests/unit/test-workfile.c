@@ -60,6 +60,8 @@ static int tear_down(void **state)
 	(void)state;
 	snprintf(command, sizeof command, "rm -rf '%s'", dir);
 	free(dir);
+	free(scratch.path);
+	memset(&scratch, 0, sizeof scratch);
 	return system(command);
 }
 
@@ -75,19 +77,22 @@ static int count_entries(void)
 
 static struct workfile *new_in(const char *work_dir)
 {
-	const struct dest_config cfg = { .work_dir = work_dir };
-	struct workfile *w = workfile_new(&cfg, &err);
+	const struct dest_config cfg = { .image_name = "mine", .work_dir = work_dir };
+	struct workfile *w;
 
-	assert_non_null(w);
+	assert_int_equal(workfile_open(&scratch, &cfg, &w, &err), 0);
 	return w;
 }
 
 static struct workfile *new_kept(const char *path, bool overwrite)
 {
-	const struct dest_config cfg = { .keep_path = path, .overwrite = overwrite };
-	struct workfile *w = workfile_new(&cfg, &err);
+	const struct dest_config cfg = { .image_name = "mine",
+					 .keep_path = path,
+					 .overwrite = overwrite };
+	struct workfile *w;
 
-	assert_non_null(w);
+	free(scratch.path);
+	assert_int_equal(workfile_open(&scratch, &cfg, &w, &err), 0);
 	return w;
 }
 
@@ -112,8 +117,10 @@ static void the_file_has_no_name_at_any_time(void **state)
 	assert_int_equal(workfile_reserve(w, &fd, &err), 0);
 	umask(before);
 	assert_has_no_name(fd);
-	assert_null(workfile_path(w));
-	assert_int_equal(workfile_keep(w, &err), 0);
+	assert_null(scratch.path);
+	assert_int_equal(workfile_keep(w, &scratch, &err), 0);
+	assert_int_equal(workfile_hint(&scratch, NULL, &err), -1);
+	assert_false(scratch.receipt.is_kept);
 	assert_int_equal(count_entries(), 0);
 }
 
@@ -185,8 +192,9 @@ static void a_file_to_be_kept_appears_when_it_is_kept(void **state)
 	assert_int_equal(workfile_reserve(w, &fd, &err), 0);
 	assert_int_equal(io_pwrite(fd, "whole", 5, 0), 0);
 	assert_int_equal(access(path, F_OK), -1);
-	assert_string_equal(workfile_path(w), path);
-	assert_int_equal(workfile_keep(w, &err), 0);
+	assert_string_equal(scratch.path, path);
+	assert_int_equal(workfile_keep(w, &scratch, &err), 0);
+	assert_true(scratch.receipt.is_kept);
 	text = io_read_file(AT_FDCWD, path, 10, NULL, &err);
 	assert_string_equal(text, "whole");
 	assert_int_equal(count_entries(), 1);
@@ -203,6 +211,21 @@ static void what_is_not_kept_is_gone(void **state)
 	assert_int_equal(count_entries(), 1);
 	workfile_free(w);
 	assert_int_equal(count_entries(), 0);
+}
+
+static void an_adopted_file_needs_nothing_and_stays_the_callers(void **state)
+{
+	struct workfile *w = new_in("/nonexistent");
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	workfile_adopt(w, fd);
+	assert_int_equal(workfile_check(w, &scratch, UINT64_MAX, &err), 0);
+	assert_true(scratch.free_known);
+	assert_int_equal(workfile_fd(w), fd);
+	assert_int_equal(workfile_keep(w, &scratch, &err), 0);
+	workfile_free(w);
+	assert_int_equal(close(fd), 0);
 }
 
 static void an_existing_file_is_kept_unless_it_may_be_replaced(void **state)
@@ -229,6 +252,7 @@ int main(void)
 		TEST(too_little_room_is_refused_and_the_room_told),
 		TEST(a_file_to_be_kept_appears_when_it_is_kept),
 		TEST(what_is_not_kept_is_gone),
+		TEST(an_adopted_file_needs_nothing_and_stays_the_callers),
 		TEST(an_existing_file_is_kept_unless_it_may_be_replaced),
 	};
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dest/http_put_inner.h"
+#include "dest/put_inner.h"
 
 #include "base/err.h"
 #include "base/log.h"
 #include "dest/payload.h"
+#include "dest/workfile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +15,14 @@ enum { TRIES = 6, CLEANUP_TRIES = 3, CLEANUP_SECONDS = 60 };
  * so that what is there after a try that failed can be ours.
  */
 struct sending {
-	struct http_put *h;
+	struct put_dest *h;
 	struct payload *payload;
-	bool was_absent; /* before the first try; false: it was there, or nobody knows */
-	bool is_ours;	 /* what is there now: we made it */
-	bool is_taken;	 /* the server has said that it has all */
+	enum put_presence before; /* the first try */
+	bool is_ours;		  /* what is there now: we made it */
+	bool is_taken;		  /* the server has said that it has all */
 };
 
-int http_put_refuse_existing(const struct http_put *h, struct err *err)
+int put_refuse_existing(const struct put_dest *h, struct err *err)
 {
 	return err_set(err, ERR_REFUSED, "%s exists; use --overwrite to replace it", h->base.name);
 }
@@ -31,18 +32,15 @@ int http_put_refuse_existing(const struct http_put *h, struct err *err)
 /* What was not there before, but is after a try, came by that. */
 static int look_first(struct sending *s, struct err *err)
 {
-	struct http_sight sight;
-	bool is_first = s->h->base.receipt.attempts == 0;
+	struct put_sight sight;
 
-	if (s->h->overwrite)
-		return 0;
-	if (http_look(s->h, TRIES, &sight, err) < 0)
+	if (put_look(s->h, TRIES, &sight, err) < 0)
 		return -1;
-	if (is_first)
-		s->was_absent = sight.presence == HTTP_ABSENT;
-	s->is_ours = !is_first && s->was_absent && sight.presence == HTTP_PRESENT;
-	if (sight.presence == HTTP_PRESENT && !s->is_ours)
-		return http_put_refuse_existing(s->h, err);
+	if (s->h->base.receipt.attempts == 0)
+		s->before = sight.presence;
+	s->is_ours = s->before == PUT_ABSENT && sight.presence == PUT_PRESENT;
+	if (sight.presence == PUT_PRESENT && !s->is_ours && !s->h->overwrite)
+		return put_refuse_existing(s->h, err);
 	return 0;
 }
 
@@ -55,11 +53,11 @@ static int put(struct sending *s, struct http_response *r, struct err *err)
 	const struct http_header headers[] = { { "Content-Type", "application/octet-stream" },
 					       { "If-None-Match", may_replace ? NULL : "*" },
 					       { 0 } };
-	struct http_header secret[2];
-	struct http_request request = http_put_request(s->h, "PUT", secret);
+	const struct http_request request = { .method = "PUT",
+					      .url = s->h->target.url,
+					      .headers = headers,
+					      .upload = payload_upload(s->payload) };
 
-	request.headers = headers;
-	request.upload = payload_upload(s->payload);
 	s->h->base.receipt.attempts++;
 	return http_send(s->h->http, &request, r, err);
 }
@@ -73,8 +71,8 @@ static int judge(struct sending *s, const struct http_response *r, struct err *e
 		return 1;
 	}
 	if (r->status == 412) {
-		s->was_absent = false; /* now it is there, and somebody else's */
-		return http_put_refuse_existing(s->h, err);
+		s->before = PUT_PRESENT; /* by now, and somebody else's */
+		return put_refuse_existing(s->h, err);
 	}
 	http_error(r, "cannot put the image there", err);
 	err_context(err, "%s", s->h->base.name);
@@ -109,7 +107,7 @@ static int send_all(struct sending *s, struct err *err)
 
 /* --- proof --- */
 
-static int say_size(const struct http_put *h, uint64_t there, uint64_t ours, struct err *err)
+static int say_size(const struct put_dest *h, uint64_t there, uint64_t ours, struct err *err)
 {
 	return err_set(err, ERR_FAILED,
 		       "%s: the server took the image, but has %llu bytes of it and not %llu",
@@ -117,13 +115,13 @@ static int say_size(const struct http_put *h, uint64_t there, uint64_t ours, str
 }
 
 /* By its size only: no digest of its bytes comes from there. */
-static int prove_size(struct http_put *h, uint64_t size, struct err *err)
+static int prove_size(struct put_dest *h, uint64_t size, struct err *err)
 {
-	struct http_sight sight;
+	struct put_sight sight;
 
-	if (http_look(h, TRIES, &sight, err) < 0)
+	if (put_look(h, TRIES, &sight, err) < 0)
 		return -1;
-	if (sight.presence == HTTP_ABSENT)
+	if (sight.presence == PUT_ABSENT)
 		return err_set(err, ERR_FAILED,
 			       "%s: the server took the image, but has nothing there",
 			       h->base.name);
@@ -147,15 +145,15 @@ static int prove(const struct sending *s, struct image_info *info, struct err *e
 
 /* --- after a failure --- */
 
-static int delete_ours(struct http_put *h, struct err *err)
+static int delete_ours(struct put_dest *h, struct err *err)
 {
-	struct http_header secret[2];
-	struct http_request request = http_put_request(h, "DELETE", secret);
+	const struct http_request request = { .method = "DELETE",
+					      .url = h->target.url,
+					      .tries = CLEANUP_TRIES,
+					      .total_seconds = CLEANUP_SECONDS,
+					      .even_if_interrupted = true };
 	autoresponse struct http_response r = { 0 };
 
-	request.tries = CLEANUP_TRIES;
-	request.total_seconds = CLEANUP_SECONDS;
-	request.even_if_interrupted = true;
 	if (http_send(h->http, &request, &r, err) < 0)
 		return -1;
 	if (r.status / 100 == 2 || r.status == 404 || r.status == 410)
@@ -163,16 +161,29 @@ static int delete_ours(struct http_put *h, struct err *err)
 	return http_error(&r, "cannot delete it", err);
 }
 
-/* Is there anything that was not there before? */
-static bool has_left_something(const struct sending *s)
+/* Can there be anything that was not there before?  Some servers write in place, and leave
+ * what had come by then.
+ */
+static bool may_have_left_something(const struct sending *s)
 {
-	struct http_sight sight;
+	struct put_sight sight;
 	struct err ignored;
 
 	if (s->is_taken)
 		return true;
-	return s->was_absent && s->h->base.receipt.sent_bytes > 0 &&
-	       http_look_last(s->h, &sight, &ignored) == 0 && sight.presence == HTTP_PRESENT;
+	if (s->h->base.receipt.sent_bytes == 0)
+		return false;
+	if (s->before == PUT_PRESENT)
+		return s->h->overwrite;
+	return put_look_last(s->h, &sight, &ignored) < 0 || sight.presence != PUT_ABSENT;
+}
+
+static int say_doubtful(const struct sending *s, struct err *err)
+{
+	if (!s->is_taken && s->before == PUT_PRESENT)
+		return err_hint(err, "the image that was there may be replaced in part: it is not "
+				     "to be trusted");
+	return err_hint(err, "what is there now is not to be trusted: delete it");
 }
 
 /* Only what the server says that we have made is deleted: what is there else may be
@@ -185,14 +196,14 @@ static void clean_up(const struct sending *s, struct err *err)
 	struct err later;
 
 	receipt->verified_by = NULL;
-	if (!has_left_something(s))
+	if (!may_have_left_something(s))
 		return;
 	if (s->h->keep_failed) {
 		receipt->cleanup = CLEANUP_KEPT;
 		err_hint(err, "what has arrived there is kept");
 	} else if (!s->is_taken || !s->is_ours) {
 		receipt->cleanup = CLEANUP_FAILED;
-		err_hint(err, "what is there now is not to be trusted: delete it");
+		say_doubtful(s, err);
 	} else if (delete_ours(s->h, &later) < 0) {
 		receipt->cleanup = CLEANUP_FAILED;
 		err_hint(err, "what has arrived is left there (%s): delete it", later.text);
@@ -207,15 +218,15 @@ static unsigned digests_wanted(const struct image_info *info)
 	return *info->digests.sha256 && *info->digests.sha512 ? HASH_SHA512 : HASH_OURS;
 }
 
-int http_put_send(struct http_put *h, struct image_info *info, struct err *err)
+int put_send(struct put_dest *h, struct image_info *info, struct err *err)
 {
-	autopayload struct payload *payload = payload_new(
-		h->fd, h->base.path ? h->base.path : "the image", info->size, &h->base, err);
+	autopayload struct payload *payload =
+		payload_new(workfile_fd(h->work), h->base.path ? h->base.path : "the image",
+			    info->size, digests_wanted(info), &h->base, err);
 	struct sending s = { .h = h, .payload = payload };
 
 	if (!payload)
 		return -1;
-	payload_choose(payload, digests_wanted(info));
 	if (send_all(&s, err) == 0 && prove(&s, info, err) == 0)
 		return 0;
 	clean_up(&s, err);

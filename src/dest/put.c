@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dest/http_put_inner.h"
+#include "dest/put_inner.h"
 
 #include "base/err.h"
 #include "base/log.h"
@@ -16,9 +16,9 @@ enum { CHECK_TRIES = 3 };
 static const char *const own_properties[] = { PROPERTY_PREFIX, "os_distro=",  "os_version=", "hw_",
 					      "architecture=", "provenance-", NULL };
 
-static void http_put_tidy(struct dest *dest)
+static void put_tidy(struct dest *dest)
 {
-	struct http_put *h = (struct http_put *)dest;
+	struct put_dest *h = (struct put_dest *)dest;
 
 	if (h->work)
 		workfile_tidy(h->work);
@@ -45,7 +45,7 @@ static bool has_series(const struct dest *dest)
 /* Who asks for an image that nobody else can see, or delete, must not get another; and
  * tags and series are only there to find an image by.
  */
-static int check_options(const struct http_put *h, struct err *err)
+static int check_options(const struct put_dest *h, struct err *err)
 {
 	const char *misfit = h->misfit;
 
@@ -62,7 +62,7 @@ static int check_options(const struct http_put *h, struct err *err)
 /* Properties describe, so an image without them is as good: for these, which may stand in
  * a configuration file for all runs, a warning is enough.
  */
-static void warn_of_properties(struct http_put *h)
+static void warn_of_properties(struct put_dest *h)
 {
 	char shown[256];
 
@@ -75,33 +75,26 @@ static void warn_of_properties(struct http_put *h)
 	}
 }
 
-static int check_here(struct http_put *h, uint64_t need, struct err *err)
-{
-	h->base.free_known = h->is_adopted;
-	h->base.free_bytes = UINT64_MAX;
-	return h->is_adopted ? 0 : workfile_check(h->work, &h->base, need, err);
-}
-
 /* Whatever stands in the way there, nothing was done yet. */
-static int check_there(struct http_put *h, struct err *err)
+static int check_there(struct put_dest *h, struct err *err)
 {
-	struct http_sight sight;
+	struct put_sight sight;
 
-	if (http_look(h, CHECK_TRIES, &sight, err) < 0) {
+	if (put_look(h, CHECK_TRIES, &sight, err) < 0) {
 		if (err->kind == ERR_FAILED)
 			err->kind = ERR_REFUSED;
 		return -1;
 	}
-	if (sight.presence == HTTP_PRESENT && !h->overwrite)
-		return http_put_refuse_existing(h, err);
+	if (sight.presence == PUT_PRESENT && !h->overwrite)
+		return put_refuse_existing(h, err);
 	return 0;
 }
 
-static int http_put_check(struct dest *dest, uint64_t need, struct err *err)
+static int put_check(struct dest *dest, uint64_t need, struct err *err)
 {
-	struct http_put *h = (struct http_put *)dest;
+	struct put_dest *h = (struct put_dest *)dest;
 
-	if (check_options(h, err) < 0 || check_here(h, need, err) < 0)
+	if (check_options(h, err) < 0 || workfile_check(h->work, dest, need, err) < 0)
 		return -1;
 	warn_of_properties(h);
 	return check_there(h, err);
@@ -109,25 +102,17 @@ static int http_put_check(struct dest *dest, uint64_t need, struct err *err)
 
 /* --- publishing --- */
 
-static int http_put_reserve(struct dest *dest, int *fd, struct err *err)
+static int put_reserve(struct dest *dest, int *fd, struct err *err)
 {
-	struct http_put *h = (struct http_put *)dest;
-
-	if (workfile_reserve(h->work, &h->fd, err) < 0)
-		return -1;
-	*fd = h->fd;
-	return 0;
+	return workfile_reserve(((struct put_dest *)dest)->work, fd, err);
 }
 
-static void http_put_adopt(struct dest *dest, int fd)
+static void put_adopt(struct dest *dest, int fd)
 {
-	struct http_put *h = (struct http_put *)dest;
-
-	h->fd = fd;
-	h->is_adopted = true;
+	workfile_adopt(((struct put_dest *)dest)->work, fd);
 }
 
-static int set_file(const struct http_put *h, struct image_info *info, struct err *err)
+static int set_file(const struct put_dest *h, struct image_info *info, struct err *err)
 {
 	free(info->file);
 	info->file = strdup(h->target.shown);
@@ -135,23 +120,18 @@ static int set_file(const struct http_put *h, struct image_info *info, struct er
 }
 
 /* The file that is to stay comes first: what then fails can be done again from it. */
-static int http_put_publish(struct dest *dest, struct image_info *info, struct err *err)
+static int put_publish(struct dest *dest, struct image_info *info, struct err *err)
 {
-	struct http_put *h = (struct http_put *)dest;
+	struct put_dest *h = (struct put_dest *)dest;
 
-	if (set_file(h, info, err) < 0 || (!h->is_adopted && workfile_keep(h->work, err) < 0))
+	if (set_file(h, info, err) < 0 || workfile_keep(h->work, dest, err) < 0)
 		return -1;
-	dest->receipt.is_kept = !h->is_adopted && dest->path;
-	if (http_put_send(h, info, err) == 0)
-		return 0;
-	return dest->receipt.is_kept
-		       ? err_hint(err, "the image is in %s: send it with ccsnap upload", dest->path)
-		       : -1;
+	return put_send(h, info, err) == 0 ? 0 : workfile_hint(dest, NULL, err);
 }
 
 /* So there is nothing that fetch or remove could be told. */
-static int http_put_list(struct dest *dest, const struct image_filter *filter,
-			 struct image_list *out, struct err *err)
+static int put_list(struct dest *dest, const struct image_filter *filter, struct image_list *out,
+		    struct err *err)
 {
 	(void)filter;
 	(void)out;
@@ -160,27 +140,27 @@ static int http_put_list(struct dest *dest, const struct image_filter *filter,
 
 /* --- opening and closing --- */
 
-static void http_put_close(struct dest *dest)
+static void put_close(struct dest *dest)
 {
-	struct http_put *h = (struct http_put *)dest;
+	struct put_dest *h = (struct put_dest *)dest;
 
 	workfile_free(h->work);
 	http_close(h->http);
-	http_target_free(&h->target);
+	put_target_free(&h->target);
 	free(dest->path);
 	free(dest->name);
 	free(h);
 }
 
-static const struct dest_ops http_put_ops = {
+static const struct dest_ops put_ops = {
 	.name = "http",
-	.tidy = http_put_tidy,
-	.check = http_put_check,
-	.reserve = http_put_reserve,
-	.adopt = http_put_adopt,
-	.publish = http_put_publish,
-	.list = http_put_list,
-	.close = http_put_close,
+	.tidy = put_tidy,
+	.check = put_check,
+	.reserve = put_reserve,
+	.adopt = put_adopt,
+	.publish = put_publish,
+	.list = put_list,
+	.close = put_close,
 };
 
 static const char *misfit_in(const struct dest_config *cfg)
@@ -192,7 +172,7 @@ static const char *misfit_in(const struct dest_config *cfg)
 	return cfg->make_protected ? "--protected" : NULL;
 }
 
-static int find_target(struct http_put *h, const struct dest_config *cfg, struct err *err)
+static int find_target(struct put_dest *h, const struct dest_config *cfg, struct err *err)
 {
 	autofree char *file = NULL;
 
@@ -201,27 +181,13 @@ static int find_target(struct http_put *h, const struct dest_config *cfg, struct
 		if (!file)
 			return err_nomem(err);
 	}
-	if (http_target_find(cfg->where, file, &h->target, err) < 0)
+	if (put_target_find(cfg->where, file, &h->target, err) < 0)
 		return -1;
 	h->base.name = strdup(h->target.shown);
 	return h->base.name ? 0 : err_nomem(err);
 }
 
-static int open_work(struct http_put *h, const struct dest_config *cfg, struct err *err)
-{
-	const char *path;
-
-	if (!cfg->image_name)
-		return 0;
-	h->work = workfile_new(cfg, err);
-	if (!h->work)
-		return -1;
-	path = workfile_path(h->work);
-	h->base.path = path ? strdup(path) : NULL;
-	return path && !h->base.path ? err_nomem(err) : 0;
-}
-
-static int open_http(struct http_put *h, const struct dest_config *cfg, struct err *err)
+static int open_http(struct put_dest *h, const struct dest_config *cfg, struct err *err)
 {
 	const struct http_config http = {
 		.connect_seconds = cfg->connect_seconds,
@@ -235,9 +201,9 @@ static int open_http(struct http_put *h, const struct dest_config *cfg, struct e
 }
 
 /* rest is not enough: libcurl takes the URL apart, and wants its scheme, too. */
-struct dest *http_put_open(const struct dest_config *cfg, const char *rest, struct err *err)
+struct dest *put_open(const struct dest_config *cfg, const char *rest, struct err *err)
 {
-	struct http_put *h = calloc(1, sizeof *h);
+	struct put_dest *h = calloc(1, sizeof *h);
 	autodest struct dest *dest = h ? &h->base : NULL;
 
 	(void)rest;
@@ -245,18 +211,12 @@ struct dest *http_put_open(const struct dest_config *cfg, const char *rest, stru
 		err_nomem(err);
 		return NULL;
 	}
-	dest->ops = &http_put_ops;
-	h->fd = -1;
+	dest->ops = &put_ops;
 	h->overwrite = cfg->overwrite;
 	h->keep_failed = cfg->keep_failed;
 	h->misfit = misfit_in(cfg);
-	if (find_target(h, cfg, err) < 0 || open_work(h, cfg, err) < 0 ||
+	if (find_target(h, cfg, err) < 0 || workfile_open(dest, cfg, &h->work, err) < 0 ||
 	    open_http(h, cfg, err) < 0)
 		return NULL;
 	return steal(&dest);
-}
-
-struct dest *https_put_open(const struct dest_config *cfg, const char *rest, struct err *err)
-{
-	return http_put_open(cfg, rest, err);
 }

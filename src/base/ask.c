@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "commands/ask.h"
+#include "base/ask.h"
 
 #include "base/interrupt.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dest/http_put_inner.h"
+#include "dest/put_inner.h"
 
 #include "base/err.h"
 #include "base/str.h"
@@ -13,16 +13,6 @@ static const struct http_header plain[] = { { "Accept-Encoding", "identity" }, {
 static const struct http_header plain_first_byte[] = { { "Accept-Encoding", "identity" },
 						       { "Range", "bytes=0-0" },
 						       { 0 } };
-
-struct http_request http_put_request(const struct http_put *h, const char *method,
-				     struct http_header secret[2])
-{
-	secret[0] = (struct http_header){ "Authorization", h->target.authorization };
-	secret[1] = (struct http_header){ 0 };
-	return (struct http_request){
-		.method = method, .url = h->target.url, .headers = plain, .secret_headers = secret
-	};
-}
 
 /* Digits and nothing else. */
 static bool parse_number(const char *text, uint64_t *out)
@@ -40,24 +30,26 @@ static bool is_success(unsigned status)
 	return status / 100 == 2;
 }
 
-/* The size that an answer tells: of all of it, or behind the slash of a part
- * (RFC 9110 14.4), which a 416 for an empty file has, too.
+/* A success, or a 416 for an empty file.  The size that it tells is of all of it, or stands
+ * behind the slash of a part (RFC 9110 14.4).
  */
-static void read_size(const struct http_response *r, struct http_sight *out)
+static struct put_sight present(const struct http_response *r)
 {
+	struct put_sight sight = { .presence = PUT_PRESENT };
 	bool is_part = r->status == 206 || r->status == 416;
 	const char *text = http_header_of(r, is_part ? "Content-Range" : "Content-Length");
 
 	if (is_part)
 		text = text && strchr(text, '/') ? strchr(text, '/') + 1 : NULL;
-	out->has_size = parse_number(text, &out->size);
+	sight.has_size = parse_number(text, &sight.size);
+	return sight;
 }
 
-static int say_unseen(const struct http_put *h, const struct http_response *r, struct err *err)
+static int say_unseen(const struct put_dest *h, const struct http_response *r, struct err *err)
 {
 	const char *what = "cannot look what is there";
 
-	if (r->status == 401 && !h->target.authorization)
+	if (r->status == 401 && !h->target.credentials)
 		what = "put user name and password into the URL (https://USER:PASSWORD@HOST/PATH)";
 	http_error(r, what, err);
 	return err_context(err, "%s", h->base.name);
@@ -66,26 +58,23 @@ static int say_unseen(const struct http_put *h, const struct http_response *r, s
 /* 403 need not mean that nothing can be put there: it is what object stores say of what
  * is not there, and of a URL that was signed for PUT alone.
  */
-static int judge(const struct http_put *h, const struct http_response *r, struct http_sight *out,
+static int judge(const struct put_dest *h, const struct http_response *r, struct put_sight *out,
 		 struct err *err)
 {
-	*out = (struct http_sight){ .presence = HTTP_UNTOLD };
-	if (is_success(r->status) || r->status == 416) {
-		out->presence = HTTP_PRESENT;
-		read_size(r, out);
-	} else if (r->status == 404 || r->status == 410) {
-		out->presence = HTTP_ABSENT;
-	} else if (r->status == 401 || r->status / 100 != 4 || http_may_get_better(r)) {
+	*out = (struct put_sight){ .presence = PUT_UNTOLD };
+	if (is_success(r->status) || r->status == 416)
+		*out = present(r);
+	else if (r->status == 404 || r->status == 410)
+		out->presence = PUT_ABSENT;
+	else if (r->status == 401 || r->status / 100 != 4 || http_may_get_better(r))
 		return say_unseen(h, r, err);
-	}
 	return 0;
 }
 
 /* --- a server without HEAD --- */
 
 struct glimpse {
-	const struct http_put *h;
-	struct http_sight *out;
+	struct put_sight *out;
 	bool is_enough;
 };
 
@@ -94,8 +83,7 @@ static int see_head(void *ctx, const struct http_response *head, struct err *err
 {
 	struct glimpse *g = ctx;
 
-	if (judge(g->h, head, g->out, err) < 0)
-		return -1;
+	*g->out = present(head);
 	g->is_enough = true;
 	return head->status == 206 ? 0 : err_set(err, ERR_FAILED, "enough was seen");
 }
@@ -107,25 +95,29 @@ static int see_byte(void *ctx, const void *buf, size_t len, struct err *err)
 	return len <= 1 ? 0 : err_set(err, ERR_FAILED, "enough was seen");
 }
 
-static int look_by_get(const struct http_put *h, struct http_request request,
-		       struct http_sight *out, struct err *err)
+static int look_by_get(const struct put_dest *h, struct http_request request, struct put_sight *out,
+		       struct err *err)
 {
-	struct glimpse g = { .h = h, .out = out };
+	struct glimpse g = { .out = out };
 	const struct http_download download = { .begin = see_head, .write = see_byte, .ctx = &g };
 	autoresponse struct http_response r = { 0 };
+	struct err why;
 	int rc;
 
 	request.method = "GET";
 	request.headers = plain_first_byte;
 	request.download = &download;
-	rc = http_send(h->http, &request, &r, err);
+	rc = http_send(h->http, &request, &r, &why);
 	if (g.is_enough)
 		return 0;
-	return rc < 0 ? -1 : judge(h, &r, out, err);
+	if (rc == 0)
+		return judge(h, &r, out, err);
+	*err = why;
+	return -1;
 }
 
-static int look(const struct http_put *h, const struct http_request *request,
-		struct http_sight *out, struct err *err)
+static int look(const struct put_dest *h, const struct http_request *request, struct put_sight *out,
+		struct err *err)
 {
 	autoresponse struct http_response r = { 0 };
 
@@ -136,21 +128,22 @@ static int look(const struct http_put *h, const struct http_request *request,
 	return judge(h, &r, out, err);
 }
 
-int http_look(struct http_put *h, unsigned tries, struct http_sight *out, struct err *err)
+int put_look(struct put_dest *h, unsigned tries, struct put_sight *out, struct err *err)
 {
-	struct http_header secret[2];
-	struct http_request request = http_put_request(h, "HEAD", secret);
+	const struct http_request request = {
+		.method = "HEAD", .url = h->target.url, .headers = plain, .tries = tries
+	};
 
-	request.tries = tries;
 	return look(h, &request, out, err);
 }
 
-int http_look_last(struct http_put *h, struct http_sight *out, struct err *err)
+int put_look_last(struct put_dest *h, struct put_sight *out, struct err *err)
 {
-	struct http_header secret[2];
-	struct http_request request = http_put_request(h, "HEAD", secret);
+	const struct http_request request = { .method = "HEAD",
+					      .url = h->target.url,
+					      .headers = plain,
+					      .total_seconds = LAST_SECONDS,
+					      .even_if_interrupted = true };
 
-	request.total_seconds = LAST_SECONDS;
-	request.even_if_interrupted = true;
 	return look(h, &request, out, err);
 }
