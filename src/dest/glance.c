@@ -35,11 +35,13 @@ int glance_connect(struct glance *g, struct err *err)
 	return -1;
 }
 
-int glance_namesakes(struct glance *g, struct service_images *out, struct err *err)
+int glance_namesakes(struct glance *g, enum service_when when, struct service_images *out,
+		     struct err *err)
 {
 	const struct service_filter filter = {
 		.name = g->cfg.image_name,
 		.owner = session_project_id(g->session),
+		.when = when,
 	};
 
 	return service_list(g->session, &filter, out, err);
@@ -47,26 +49,20 @@ int glance_namesakes(struct glance *g, struct service_images *out, struct err *e
 
 /* --- what killed runs left --- */
 
-/* 0: there is no such image any more, or it is none to be deleted. */
+/* 0: there is no such image, 1: there may still come to be one, -1. */
 static int delete_leftover(struct glance *g, const struct upload_note *note, struct err *err)
 {
-	struct service_image image = { 0 };
-	int found = service_get(g->session, note->image_id, &image, err);
-	bool is_protected = image.is_protected;
+	const struct glance_leftover leftover = { .session = g->session,
+						  .id = note->image_id,
+						  .when = SERVICE_NORMALLY };
+	int deleted = glance_delete_leftover(&leftover, err);
 
-	service_image_free(&image);
-	if (found <= 0)
-		return found;
-	if (is_protected) {
-		/* the last step of an upload: it was complete */
-		log_note("image %s (%s), of a run that was killed, is protected and stays",
-			 note->image_id, note->name);
-		return 0;
-	}
-	if (service_delete(g->session, note->image_id, SERVICE_NORMALLY, err) < 0)
+	if (deleted < 0)
 		return -1;
-	log_note("deleted image %s (%s), which a killed run had left", note->image_id, note->name);
-	return 0;
+	if (deleted)
+		log_note("deleted image %s (%s), which a killed run had left", note->image_id,
+			 note->name);
+	return !deleted && note->is_young ? 1 : 0;
 }
 
 static int forget(void *ctx, const struct upload_note *note)
@@ -102,9 +98,40 @@ static void glance_tidy(struct dest *dest)
 
 /* --- publishing --- */
 
+static int lock_name(struct glance *g, struct err *err)
+{
+	free(g->name_key);
+	g->name_key = str_format("%s\n%s\n%s", session_endpoint(g->session),
+				 session_project_id(g->session), g->cfg.image_name);
+	if (!g->name_key)
+		return err_nomem(err);
+	if (uploads_lock_name(g->notes, g->name_key, g->cfg.lock_wait_seconds, &g->name_fd, err) ==
+	    0)
+		return 0;
+	return err->kind == ERR_BUSY ? err_context(err, "%s", g->base.name) : -1;
+}
+
+/* Against other runs on this host; one that was faster may have made an image of that name
+ * since the check.
+ */
+static int take_name(struct glance *g, struct err *err)
+{
+	if (glance_connect(g, err) < 0 || open_notes(g, err) < 0 || lock_name(g, err) < 0)
+		return -1;
+	return glance_check_name(g, err);
+}
+
+static void give_up_name(struct glance *g)
+{
+	if (g->name_fd >= 0)
+		uploads_unlock_name(g->notes, g->name_key, &g->name_fd);
+}
+
 static int glance_reserve(struct dest *dest, int *fd, struct err *err)
 {
-	return workfile_reserve(((struct glance *)dest)->work, fd, err);
+	struct glance *g = (struct glance *)dest;
+
+	return take_name(g, err) < 0 ? -1 : workfile_reserve(g->work, fd, err);
 }
 
 static void glance_adopt(struct dest *dest, int fd)
@@ -119,14 +146,16 @@ static bool is_under_way(const struct service_image *image)
 	       str_equal(image->status, "importing");
 }
 
+/* To the end, after a signal too: the new image is complete. */
 static void remove_replaced(struct glance *g, const struct service_image *image)
 {
 	struct err err;
 
 	if (is_under_way(image))
 		log_note("image %s of that name is %s, and stays", image->id, image->status);
-	else if (service_delete(g->session, image->id, SERVICE_NORMALLY, &err) < 0)
-		log_warn("image %s was replaced, but stays: %s", image->id, err.text);
+	else if (service_delete(g->session, image->id, SERVICE_KEEP_ON, &err) < 0)
+		log_warn("image %s was replaced, but %s: %s", image->id,
+			 err.kind == ERR_REFUSED ? "stays" : "may stay", err.text);
 }
 
 /* What is older than ours; what came since then is another run's. */
@@ -137,7 +166,7 @@ static void remove_older(struct glance *g)
 	struct err err;
 	size_t older = 0;
 
-	if (glance_namesakes(g, &list, &err) < 0) {
+	if (glance_namesakes(g, SERVICE_KEEP_ON, &list, &err) < 0) {
 		log_warn("older images of that name stay: %s", err.text);
 		return;
 	}
@@ -155,16 +184,16 @@ static void remove_older(struct glance *g)
 static int send(struct glance *g, struct image_info *info, struct err *err)
 {
 	if (service_check_names(g->cfg.image_name, info->properties, g->cfg.tags, err) < 0 ||
-	    glance_connect(g, err) < 0 || open_notes(g, err) < 0 || glance_upload(g, info, err) < 0)
+	    glance_upload(g, info, err) < 0)
 		return -1;
 	if (g->cfg.overwrite)
 		remove_older(g);
 	return 0;
 }
 
-static int glance_publish(struct dest *dest, struct image_info *info, struct err *err)
+static int publish(struct glance *g, struct image_info *info, struct err *err)
 {
-	struct glance *g = (struct glance *)dest;
+	struct dest *dest = &g->base;
 
 	if (workfile_keep(g->work, dest, err) < 0)
 		return -1;
@@ -172,7 +201,19 @@ static int glance_publish(struct dest *dest, struct image_info *info, struct err
 		return 0;
 	if (err->kind == ERR_REFUSED) /* something was done by now */
 		err->kind = ERR_FAILED;
-	return workfile_hint(dest, g->where, err);
+	return workfile_hint(dest, g->cfg.image_name, g->where, err);
+}
+
+static int glance_publish(struct dest *dest, struct image_info *info, struct err *err)
+{
+	struct glance *g = (struct glance *)dest;
+	int rc;
+
+	if (workfile_is_adopted(g->work) && take_name(g, err) < 0)
+		return -1;
+	rc = publish(g, info, err);
+	give_up_name(g);
+	return rc;
 }
 
 /* --- opening and closing --- */
@@ -181,6 +222,8 @@ static void glance_close(struct dest *dest)
 {
 	struct glance *g = (struct glance *)dest;
 
+	give_up_name(g);
+	free(g->name_key);
 	workfile_free(g->work);
 	uploads_close(g->notes);
 	session_close(g->session);
@@ -250,6 +293,7 @@ struct dest *glance_open(const struct dest_config *cfg, const char *rest, struct
 		return NULL;
 	}
 	dest->ops = &glance_ops;
+	g->name_fd = -1;
 	g->cfg = *cfg;
 	if (!cfg->upload_method)
 		g->cfg.upload_method = "auto";

@@ -42,10 +42,10 @@ static int check_namesake(const struct glance *g, const struct service_image *im
 	return 0;
 }
 
-static int check_name(struct glance *g, struct err *err)
+int glance_check_name(struct glance *g, struct err *err)
 {
 	struct service_images list = { 0 };
-	int rc = glance_namesakes(g, &list, err);
+	int rc = glance_namesakes(g, SERVICE_NORMALLY, &list, err);
 
 	for (size_t i = 0; rc == 0 && i < list.len; i++)
 		rc = check_namesake(g, &list.at[i], err);
@@ -73,7 +73,7 @@ static int ask_service(struct glance *g, struct err *err)
 		return 0;
 	if (glance_connect(g, err) < 0 ||
 	    (g->cfg.format && service_takes_format(g->session, g->cfg.format, err) != 1) ||
-	    check_method(g, err) < 0 || check_name(g, err) < 0)
+	    check_method(g, err) < 0 || glance_check_name(g, err) < 0)
 		return -1;
 	g->room = service_room(g->session);
 	g->is_asked = true;

@@ -169,7 +169,13 @@ static int ask_once(struct fetch *f, struct http_response *r, struct err *err)
 	return 0;
 }
 
-/* Tries that brought something do not count, as long as each gets further than all
+/* So much of it, or all tries come to an end: not of a service that brings a byte each. */
+static uint64_t progress_of(const struct fetch *f)
+{
+	return MIN(MIB, div_up(f->there.size, 10));
+}
+
+/* Tries that brought enough do not count, as long as each gets further than all
  * before it: a service that always begins anew and breaks off comes to an end.
  */
 static int receive(struct fetch *f, struct err *err)
@@ -183,7 +189,7 @@ static int receive(struct fetch *f, struct err *err)
 
 		if (done != 0)
 			return done < 0 ? -1 : 0;
-		if (f->at > furthest) {
+		if (f->at >= furthest + progress_of(f)) {
 			furthest = f->at;
 			backoff = (struct http_backoff){ .tries = TRIES - 1 };
 		}

@@ -2,6 +2,7 @@
 #ifndef CCSNAP_GLANCE_INNER_H
 #define CCSNAP_GLANCE_INNER_H
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "dest/dest.h"
 #include "dest/image_service.h"
@@ -25,6 +26,9 @@ struct glance {
 	struct uploads *notes; /* NULL: not open (yet) */
 	struct workfile *work; /* NULL for a list */
 
+	char *name_key; /* of the lock of our name at that service */
+	int name_fd;	/* which is held; -1 */
+
 	/* The service is logged in to, or asked, once a run. */
 	enum { GLANCE_UNTRIED, GLANCE_CONNECTED, GLANCE_UNREACHABLE } connection;
 	struct err why;
@@ -38,10 +42,14 @@ struct glance {
 int glance_connect(struct glance *g, struct err *err);
 
 /* Of our project and that name exactly; oldest first. */
-int glance_namesakes(struct glance *g, struct service_images *out, struct err *err);
+int glance_namesakes(struct glance *g, enum service_when when, struct service_images *out,
+		     struct err *err);
 
 /* --- glance_check.c --- */
 int glance_check(struct dest *dest, uint64_t need, struct err *err);
+
+/* May our image have its name? */
+int glance_check_name(struct glance *g, struct err *err);
 
 /* --- glance_list.c --- */
 int glance_list(struct dest *dest, const struct image_filter *filter, struct image_list *out,
@@ -70,6 +78,19 @@ int glance_upload(struct glance *g, struct image_info *info, struct err *err);
 
 /* About so long; an estimate on the careful side where no rate is set. */
 uint64_t glance_seconds_to_send(const struct dest_config *cfg, uint64_t size);
+
+/* --- glance_leftover.c: an image of ours that came to nothing is deleted --- */
+
+struct glance_leftover {
+	struct session *session;
+	const char *id;
+	enum service_when when;
+	unsigned come_seconds;	 /* it is waited for, where there is none (yet) */
+	unsigned import_seconds; /* until an import has ended */
+};
+
+/* 1: it is deleted, 0: there is none, -1. */
+int glance_delete_leftover(const struct glance_leftover *l, struct err *err);
 
 /* --- glance_wait.c: the image service has all the bytes of an image, and works on them --- */
 

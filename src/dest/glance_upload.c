@@ -21,6 +21,8 @@
 #define SPARE_SECONDS 60	/* for the requests around it */
 #define STALL_SECONDS 300	/* as http.h has it */
 #define LOST_SECONDS  60
+#define COME_SECONDS  15 /* for an image whose making was not answered */
+#define END_SECONDS   30 /* for an import that is in the way of deleting */
 #define IMPORT_RATE   (5 * MB)
 #define MB	      UINT64_C(1000000)
 
@@ -30,6 +32,7 @@ struct upload {
 	struct receipt *receipt; /* g's */
 	struct payload *payload;
 	struct uuid_text id; /* of the image that is there now; "": none */
+	enum service_heard heard;
 	enum service_way way;
 	struct http_backoff backoff;
 	unsigned refused_tokens;    /* that cannot be renewed */
@@ -52,7 +55,7 @@ uint64_t glance_seconds_to_send(const struct dest_config *cfg, uint64_t size)
 
 /* --- the image at the service --- */
 
-static int create_image(const struct upload *u, bool *is_certain_unsent, struct err *err)
+static int create_image(struct upload *u, struct err *err)
 {
 	const struct dest_config *cfg = &u->g->cfg;
 	const struct image_info *info = u->info;
@@ -67,7 +70,7 @@ static int create_image(const struct upload *u, bool *is_certain_unsent, struct 
 		.properties = info->properties,
 	};
 
-	return service_create(u->g->session, &wanted, is_certain_unsent, err);
+	return service_create(u->g->session, &wanted, &u->heard, err);
 }
 
 /* What is to be kept needs no note, which would only have it deleted. */
@@ -101,7 +104,6 @@ static int begin_image(struct upload *u, struct err *err)
 {
 	struct uuid_text id;
 	autofree char *copy = NULL;
-	bool is_certain_unsent;
 
 	if (uuid_random(&id, err) < 0)
 		return -1;
@@ -113,25 +115,22 @@ static int begin_image(struct upload *u, struct err *err)
 	free(u->receipt->image_id);
 	u->receipt->image_id = steal(&copy);
 	u->id = id;
-	if (create_image(u, &is_certain_unsent, err) == 0)
-		return 0;
-	if (is_certain_unsent)
-		forget_unsent(u);
-	return -1;
-}
-
-static int drop_image(struct upload *u, enum service_when when, struct err *err)
-{
-	if (service_delete(u->g->session, u->id.text, when, err) < 0)
+	if (create_image(u, err) < 0) {
+		if (u->heard == SERVICE_UNHEARD)
+			forget_unsent(u);
 		return -1;
-	forget_image(u);
+	}
+	u->heard = SERVICE_ANSWERED;
 	return 0;
 }
 
 static int begin_anew(struct upload *u, struct err *err)
 {
 	log_debug("image %s is deleted and made anew", u->id.text);
-	return drop_image(u, SERVICE_NORMALLY, err) < 0 ? -1 : begin_image(u, err);
+	if (service_delete(u->g->session, u->id.text, SERVICE_NORMALLY, err) < 0)
+		return -1;
+	forget_image(u);
+	return begin_image(u, err);
 }
 
 /* --- sending --- */
@@ -244,8 +243,7 @@ static int look(struct upload *u, const struct http_response *r, struct err *err
  */
 static bool was_only_answer_lost(const struct upload *u, const struct http_response *r)
 {
-	return r->sent >= u->info->size &&
-	       (str_equal(u->there.status, "saving") || str_equal(u->there.status, "importing"));
+	return r->sent >= u->info->size && str_equal(u->there.status, "saving");
 }
 
 static enum outcome find_out(struct upload *u, const struct http_response *r, struct err *err)
@@ -263,6 +261,8 @@ static enum outcome find_out(struct upload *u, const struct http_response *r, st
 		return OUTCOME_ACTIVE;
 	if (found && str_equal(u->there.status, "queued"))
 		return OUTCOME_QUEUED;
+	if (found && str_equal(u->there.status, "importing"))
+		return wait_until_active(u, err);
 	if (found && was_only_answer_lost(u, r)) {
 		active = glance_wait(&wait, &u->there, err);
 		if (active == 1)
@@ -357,10 +357,35 @@ static int complete(const struct upload *u, struct err *err)
 
 /* --- the end --- */
 
+/* -1: text says what is to be expected of the image. */
+static int remove_image(struct upload *u, struct err *text)
+{
+	bool may_come = u->heard == SERVICE_UNANSWERED;
+	const struct glance_leftover leftover = {
+		.session = u->g->session,
+		.id = u->id.text,
+		.when = SERVICE_KEEP_ON,
+		.come_seconds = may_come ? COME_SECONDS : 0,
+		.import_seconds = END_SECONDS,
+	};
+	struct err err;
+	int deleted = glance_delete_leftover(&leftover, &err);
+
+	if (deleted < 0)
+		return err_set(text, err.kind, "is left there (%s), the next run will delete it",
+			       err.text);
+	if (deleted == 0 && may_come)
+		return err_set(text, ERR_FAILED,
+			       "may still appear there, since its making was not answered; the "
+			       "next run will look for it");
+	forget_image(u);
+	return 0;
+}
+
 /* The message stays that of the failure. */
 static void clean_up(struct upload *u, struct err *err)
 {
-	struct err later;
+	struct err text;
 
 	u->receipt->verified = false;
 	u->receipt->verified_by = NULL;
@@ -369,12 +394,11 @@ static void clean_up(struct upload *u, struct err *err)
 	if (u->g->cfg.keep_failed) {
 		u->receipt->cleanup = CLEANUP_KEPT;
 		err_hint(err, "what came of image %s is kept", u->id.text);
-	} else if (drop_image(u, SERVICE_KEEP_ON, &later) == 0) {
+	} else if (remove_image(u, &text) == 0) {
 		u->receipt->cleanup = CLEANUP_DONE;
 	} else {
 		u->receipt->cleanup = CLEANUP_FAILED;
-		err_hint(err, "image %s is left there (%s), the next run will delete it",
-			 u->id.text, later.text);
+		err_hint(err, "image %s %s", u->id.text, text.text);
 	}
 }
 
@@ -393,8 +417,8 @@ int glance_upload(struct glance *g, struct image_info *info, struct err *err)
 {
 	bool imports = str_equal(g->cfg.upload_method, "import");
 	autopayload struct payload *payload =
-		payload_new(workfile_fd(g->work), g->base.name, info->size, digests_wanted(info),
-			    &g->base, err);
+		payload_new(workfile_fd(g->work), g->base.path ? g->base.path : "the image's file",
+			    info->size, digests_wanted(info), &g->base, err);
 	struct upload u = {
 		.g = g,
 		.info = info,

@@ -10,9 +10,11 @@
 
 #include <string.h>
 
-/* A list that does not end is no list: 200 images a page, some kilobytes each. */
+/* A list that does not end is no list: 200 images a page, some kilobytes each.  In memory
+ * it may take 70 times its size.
+ */
 #define PAGES_MAX 1000
-#define BYTES_MAX (UINT64_C(256) << 20)
+#define BYTES_MAX (UINT64_C(64) << 20)
 
 void service_images_free(struct service_images *list)
 {
@@ -140,7 +142,7 @@ static int get_page(struct listing *l, const char *query, char **next, struct er
 
 	if (!path)
 		return err_nomem(err);
-	if (service_ask(l->session, path, &r, err) < 0)
+	if (service_ask(l->session, path, l->filter->when, &r, err) < 0)
 		return -1;
 	if (r.status == 200)
 		return read_page(l, &r, next, err);

@@ -2,6 +2,7 @@
 #include "dest/image_service.h"
 
 #include "base/err.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "dest/endpoint.h"
 #include "dest/image_inner.h"
@@ -46,7 +47,15 @@ static char *service_path(const char *id, const char *tail, struct err *err)
 	return path;
 }
 
-int service_ask(struct session *s, const char *path, struct http_response *out, struct err *err)
+static void keep_on(struct http_request *request)
+{
+	request->even_if_interrupted = true;
+	request->total_seconds = 20;
+	request->tries = 3;
+}
+
+int service_ask(struct session *s, const char *path, enum service_when when,
+		struct http_response *out, struct err *err)
 {
 	static const struct http_header headers[] = { { "Accept", "application/json" },
 						      { NULL, NULL } };
@@ -54,6 +63,8 @@ int service_ask(struct session *s, const char *path, struct http_response *out, 
 		.method = "GET", .url = path, .headers = headers, .tries = SERVICE_TRIES
 	};
 
+	if (when == SERVICE_KEEP_ON)
+		keep_on(&request);
 	return session_send(s, &request, out, err);
 }
 
@@ -69,7 +80,7 @@ struct deed {
 	int (*is_done)(struct session *s, const void *ctx, struct err *err);
 	const void *ctx;
 
-	bool was_sent; /* out: the service may have heard of it */
+	enum service_heard heard; /* out, of all tries */
 };
 
 /* rc: what session_send returned. */
@@ -78,6 +89,15 @@ static bool may_be_done(int rc, const struct http_response *r)
 	if (rc < 0)
 		return r->may_retry && !r->is_certain_unsent;
 	return r->status == 409 || http_may_get_better(r);
+}
+
+/* A gateway that gives up does not stop what is behind it. */
+static enum service_heard heard_of(int rc, const struct http_response *r)
+{
+	if (r->status == 401 || (rc < 0 && r->is_certain_unsent))
+		return SERVICE_UNHEARD;
+	return rc < 0 || r->status == 502 || r->status == 504 ? SERVICE_UNANSWERED
+							      : SERVICE_ANSWERED;
 }
 
 static bool may_try_again(int rc, const struct http_response *r)
@@ -93,7 +113,7 @@ static int try_once(struct session *s, struct deed *deed, struct http_backoff *b
 	autoresponse struct http_response r = { 0 };
 	int rc = session_send(s, &request, &r, err), done = 0;
 
-	deed->was_sent |= rc == 0 || !(r.is_certain_unsent || r.status == 401);
+	deed->heard = MAX(deed->heard, heard_of(rc, &r));
 	if (rc == 0 && r.status == deed->done)
 		return 1;
 	if (may_be_done(rc, &r))
@@ -151,7 +171,7 @@ static const char *create_hint(const struct service_image *wanted)
 	return NULL;
 }
 
-int service_create(struct session *s, const struct service_image *wanted, bool *is_certain_unsent,
+int service_create(struct session *s, const struct service_image *wanted, enum service_heard *heard,
 		   struct err *err)
 {
 	static const struct http_header headers[] = { { "Content-Type", "application/json" },
@@ -171,7 +191,7 @@ int service_create(struct session *s, const struct service_image *wanted, bool *
 	request.text = body;
 	if (body)
 		rc = service_do_once(s, &deed, err);
-	*is_certain_unsent = !deed.was_sent;
+	*heard = deed.heard;
 	return rc;
 }
 
@@ -189,13 +209,14 @@ static int read_image(const struct http_response *r, const char *id, struct serv
 		       id);
 }
 
-int service_get(struct session *s, const char *id, struct service_image *out, struct err *err)
+int service_look(struct session *s, const char *id, enum service_when when,
+		 struct service_image *out, struct err *err)
 {
 	autoresponse struct http_response r = { 0 };
 	autofree char *path = service_path(id, "", err);
 
 	*out = (struct service_image){ 0 };
-	if (!path || service_ask(s, path, &r, err) < 0)
+	if (!path || service_ask(s, path, when, &r, err) < 0)
 		return -1;
 	if (r.status == 404)
 		return 0;
@@ -204,8 +225,13 @@ int service_get(struct session *s, const char *id, struct service_image *out, st
 	return read_image(&r, id, out, err);
 }
 
-static int patch(struct session *s, const char *id, const char *body, const char *what,
-		 struct err *err)
+int service_get(struct session *s, const char *id, struct service_image *out, struct err *err)
+{
+	return service_look(s, id, SERVICE_NORMALLY, out, err);
+}
+
+static int patch(struct session *s, const char *id, enum service_when when, const char *body,
+		 const char *what, struct err *err)
 {
 	static const struct http_header headers[] = {
 		{ "Content-Type", "application/openstack-images-v2.1-json-patch" }, { NULL, NULL }
@@ -218,6 +244,8 @@ static int patch(struct session *s, const char *id, const char *body, const char
 					.text = body,
 					.tries = SERVICE_TRIES };
 
+	if (when == SERVICE_KEEP_ON)
+		keep_on(&request);
 	if (!path || session_send(s, &request, &r, err) < 0)
 		return -1;
 	return r.status == 200 ? 0 : endpoint_error(&r, what, NULL, err);
@@ -234,13 +262,21 @@ int service_set_properties(struct session *s, const char *id, char *const *prope
 	body = image_properties_patch(properties, &count, err);
 	if (!body)
 		return -1;
-	return count ? patch(s, id, body, "setting the image's properties", err) : 0;
+	return count ? patch(s, id, SERVICE_NORMALLY, body, "setting the image's properties", err)
+		     : 0;
 }
 
 int service_protect(struct session *s, const char *id, struct err *err)
 {
-	return patch(s, id, "[{\"op\":\"replace\",\"path\":\"/protected\",\"value\":true}]",
+	return patch(s, id, SERVICE_NORMALLY,
+		     "[{\"op\":\"replace\",\"path\":\"/protected\",\"value\":true}]",
 		     "protecting the image", err);
+}
+
+int service_unprotect(struct session *s, const char *id, enum service_when when, struct err *err)
+{
+	return patch(s, id, when, "[{\"op\":\"replace\",\"path\":\"/protected\",\"value\":false}]",
+		     "lifting the image's protection", err);
 }
 
 /* A 403 is what a protected image gets; one that is not ours is a 404. */
@@ -250,11 +286,8 @@ int service_delete(struct session *s, const char *id, enum service_when when, st
 	autofree char *path = service_path(id, "", err);
 	struct http_request request = { .method = "DELETE", .url = path, .tries = SERVICE_TRIES };
 
-	if (when == SERVICE_KEEP_ON) {
-		request.even_if_interrupted = true;
-		request.total_seconds = 20;
-		request.tries = 3;
-	}
+	if (when == SERVICE_KEEP_ON)
+		keep_on(&request);
 	if (!path || session_send(s, &request, &r, err) < 0)
 		return -1;
 	if (r.status == 204 || r.status == 200 || r.status == 404)
@@ -336,7 +369,7 @@ char *service_import_failure(struct session *s, const char *id)
 	struct err ignored;
 	autofree char *path = service_path(id, "/tasks", &ignored);
 
-	if (!path || service_ask(s, path, &r, &ignored) < 0 || r.status != 200)
+	if (!path || service_ask(s, path, SERVICE_NORMALLY, &r, &ignored) < 0 || r.status != 200)
 		return NULL;
 	return answer_task_failure(r.body, r.body_len);
 }
@@ -346,7 +379,7 @@ int service_can_import(struct session *s, struct err *err)
 {
 	autoresponse struct http_response r = { 0 };
 
-	if (service_ask(s, "/v2/info/import", &r, err) < 0)
+	if (service_ask(s, "/v2/info/import", SERVICE_NORMALLY, &r, err) < 0)
 		return -1;
 	if (r.status == 404)
 		return 0;
@@ -362,7 +395,7 @@ uint64_t service_room(struct session *s)
 	autoresponse struct http_response r = { 0 };
 	struct err ignored;
 
-	if (service_ask(s, "/v2/info/usage", &r, &ignored) < 0 || r.status != 200)
+	if (service_ask(s, "/v2/info/usage", SERVICE_NORMALLY, &r, &ignored) < 0 || r.status != 200)
 		return UINT64_MAX;
 	return answer_room(r.body, r.body_len);
 }
@@ -371,7 +404,7 @@ int service_takes_format(struct session *s, const char *format, struct err *err)
 {
 	autoresponse struct http_response r = { 0 };
 
-	if (service_ask(s, "/v2/schemas/image", &r, err) < 0)
+	if (service_ask(s, "/v2/schemas/image", SERVICE_NORMALLY, &r, err) < 0)
 		return -1;
 	if (r.status != 200)
 		return endpoint_error(&r, "asking the image service for its formats", NULL, err);

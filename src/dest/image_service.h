@@ -17,6 +17,9 @@
 struct err;
 struct session;
 
+/* KEEP_ON: after a signal, too. */
+enum service_when { SERVICE_NORMALLY, SERVICE_KEEP_ON };
+
 struct service_image {
 	char *id, *name, *status;
 	char *disk_format;
@@ -46,13 +49,17 @@ void service_images_free(struct service_images *list);
 /* Make an image, without data, as wanted says (its id, name, formats, visibility,
  * min_disk, tags, properties).  The id is ours: when an answer is lost, the image
  * is looked for before it is asked for again, so that it is there once.  After a
- * failure *is_certain_unsent says that the service cannot have heard of it.
+ * failure *heard says what the service may know of it; UNANSWERED: it may still be
+ * about to make the image, so that a 404 proves nothing.
  */
-int service_create(struct session *s, const struct service_image *wanted, bool *is_certain_unsent,
+enum service_heard { SERVICE_UNHEARD, SERVICE_ANSWERED, SERVICE_UNANSWERED };
+int service_create(struct session *s, const struct service_image *wanted, enum service_heard *heard,
 		   struct err *err);
 
 /* 1 and the image, 0: there is none (404), -1. */
 int service_get(struct session *s, const char *id, struct service_image *out, struct err *err);
+int service_look(struct session *s, const char *id, enum service_when when,
+		 struct service_image *out, struct err *err);
 
 /* Send the image's data: to /file, or to /stage for service_import.  The answer, or
  * that there was none, is the caller's to judge (session_send_once).
@@ -74,9 +81,9 @@ int service_can_import(struct session *s, struct err *err);
 int service_set_properties(struct session *s, const char *id, char *const *properties,
 			   struct err *err);
 int service_protect(struct session *s, const char *id, struct err *err);
+int service_unprotect(struct session *s, const char *id, enum service_when when, struct err *err);
 
-/* 404 is fine.  A protected image is ERR_REFUSED.  KEEP_ON: after a signal, too. */
-enum service_when { SERVICE_NORMALLY, SERVICE_KEEP_ON };
+/* 404 is fine.  A protected image is ERR_REFUSED. */
 int service_delete(struct session *s, const char *id, enum service_when when, struct err *err);
 
 /* All that are ours to see and match, page by page, oldest first.  Texts NULL:
@@ -85,6 +92,7 @@ int service_delete(struct session *s, const char *id, enum service_when when, st
 struct service_filter {
 	const char *name, *tag, *owner;
 	char *const *properties; /* "KEY=VALUE" */
+	enum service_when when;
 };
 int service_list(struct session *s, const struct service_filter *filter, struct service_images *out,
 		 struct err *err);

@@ -12,13 +12,15 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define PIECE (512 * KIB)
 #define TURNS (HASH_AHEAD + 1)
 
 /* A piece is read from the file once.  It is hashed by other threads while it is copied
  * out to whoever sends it, so that both always get the same bytes: a file that somebody
- * writes to meanwhile is noticed by its digests, whatever was sent.
+ * writes to meanwhile is noticed by its digests, whatever was sent; where none are known,
+ * by its times.
  */
 struct payload {
 	struct http_upload upload; /* ->ctx is this */
@@ -33,6 +35,8 @@ struct payload {
 	uint64_t loaded;   /* bytes that are in the pieces, up to the current one's end */
 	unsigned turn;
 	uint8_t *pieces; /* TURNS; outlives hash */
+
+	struct stat before;
 
 	bool is_whole; /* digests are of a whole pass */
 	struct digests digests;
@@ -63,9 +67,31 @@ static void end_pass(struct payload *p)
 	p->hash = NULL;
 }
 
+static bool is_same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+/* A file that is written to is read torn, some of it old and some new. */
+static int check_unchanged(const struct payload *p, struct err *err)
+{
+	const struct stat *then = &p->before;
+	struct stat now;
+
+	if (fstat(p->fd, &now) < 0)
+		return err_errno(err, ERR_FAILED, "cannot look at %s", p->name);
+	if (now.st_size == then->st_size && is_same_time(now.st_mtim, then->st_mtim) &&
+	    is_same_time(now.st_ctim, then->st_ctim))
+		return 0;
+	return err_set(err, ERR_FAILED,
+		       "%s changed while it was sent; send it when nothing writes to it", p->name);
+}
+
 static int begin_pass(struct payload *p, struct err *err)
 {
 	end_pass(p);
+	if (check_unchanged(p, err) < 0)
+		return -1;
 	p->given = p->loaded = 0;
 	p->is_whole = false;
 	p->hash = hash_start(p->which, err);
@@ -146,6 +172,10 @@ struct payload *payload_new(int fd, const char *name, uint64_t size, unsigned wh
 		err_nomem(err);
 		return NULL;
 	}
+	if (fstat(fd, &p->before) < 0) {
+		err_errno(err, ERR_FAILED, "cannot look at %s", name);
+		return NULL;
+	}
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	return steal(&p);
 }
@@ -186,6 +216,11 @@ static bool differs(const char *computed, const char *known)
 	return *computed && *known && strcmp(computed, known) != 0;
 }
 
+static bool is_known(const struct digests *computed, const struct digests *known)
+{
+	return (*computed->sha256 && *known->sha256) || (*computed->sha512 && *known->sha512);
+}
+
 static bool is_other(const struct digests *computed, const struct digests *known)
 {
 	return differs(computed->sha256, known->sha256) || differs(computed->sha512, known->sha512);
@@ -214,6 +249,8 @@ int payload_digests(struct payload *p, const struct digests *known, struct diges
 			       "%s is not what its manifest says, or has changed since; what was "
 			       "sent is not what was meant",
 			       p->name);
+	if (!(known && is_known(&digests, known)) && check_unchanged(p, err) < 0)
+		return -1;
 	if (known)
 		add_known(&digests, known);
 	*out = digests;

@@ -28,7 +28,8 @@ const struct http_upload *payload_upload(struct payload *p);
 
 /* Of the last pass, once all of it was read; before that, of an extra pass over the file
  * without sending.  ERR_FAILED when known (may be NULL, be out, and have empty members)
- * says something else: the file has changed.  What was not computed is what is known.
+ * says something else: the file has changed; nothing known tells, its times must
+ * be what they were.  What was not computed is what is known.
  */
 int payload_digests(struct payload *p, const struct digests *known, struct digests *out,
 		    struct err *err);

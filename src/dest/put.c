@@ -126,7 +126,7 @@ static int put_publish(struct dest *dest, struct image_info *info, struct err *e
 
 	if (set_file(h, info, err) < 0 || workfile_keep(h->work, dest, err) < 0)
 		return -1;
-	return put_send(h, info, err) == 0 ? 0 : workfile_hint(dest, NULL, err);
+	return put_send(h, info, err) == 0 ? 0 : workfile_hint(dest, NULL, NULL, err);
 }
 
 /* So there is nothing that fetch or remove could be told. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dest/uploads.h"
+#include "dest/uploads_inner.h"
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -20,24 +20,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define SCHEMA	    "ccsnap.upload/1"
 #define NOTE_SUFFIX ".json"
 #define NOTE_MAX    ((size_t)64 << 10) /* bytes of one note */
 
-/* A note of this run: the descriptor holds its lock. */
-struct held_note {
-	struct uuid_text id;
-	int fd;
-};
-
-struct uploads {
-	char *folder;
-	int dirfd;
-	struct uuid_text host;
-	struct held_note *notes;
-	size_t count, cap;
-};
+/* No request is under way for longer. */
+#define YOUNG_SECONDS 3600
 
 static void json_cleanup(json_t **json)
 {
@@ -325,6 +315,12 @@ static bool is_ours(const struct sweep *s, const json_t *json, const char *id)
 	       member_is(json, "project_id", s->project_id);
 }
 
+/* By the clock on the wall, which may have been set back. */
+static bool is_young(const struct stat *st)
+{
+	return time(NULL) - st->st_mtime < YOUNG_SECONDS;
+}
+
 /* Is it to be removed? */
 static bool is_forgotten(const struct sweep *s, const char *name, const char *id, int fd)
 {
@@ -334,8 +330,10 @@ static bool is_forgotten(const struct sweep *s, const char *name, const char *id
 	autojson json_t *json = NULL;
 	struct stat st;
 
+	if (fstat(fd, &st) < 0)
+		return false;
 	/* killed before it was written, and so before the service heard of the image */
-	if (fstat(fd, &st) == 0 && st.st_size == 0)
+	if (st.st_size == 0)
 		return true;
 	json = read_note(s->u, name, fd);
 	if (!json || !is_ours(s, json, id))
@@ -343,6 +341,7 @@ static bool is_forgotten(const struct sweep *s, const char *name, const char *id
 	note.name = json_string_value(json_object_get(json, "name"));
 	if (!note.name)
 		note.name = "";
+	note.is_young = is_young(&st);
 	return s->forget(s->ctx, &note) == 0;
 }
 

@@ -4,6 +4,8 @@
 
 #include "base/cleanup.h"
 
+#include <stdbool.h>
+
 /* The images that runs on this host have begun to make at image services: a note
  * each, on stable storage before the service hears of the image, and gone when the
  * image is proven or deleted.  A note is locked (flock) as long as its run lives;
@@ -19,6 +21,7 @@ struct upload_note {
 	const char *image_id;
 	const char *endpoint, *project_id; /* whose id it is */
 	const char *name;		   /* of the image, for messages */
+	bool is_young; /* in a sweep: the service may still be about to make it */
 };
 
 /* The folder (malloc), made or not; NULL without a home. */
@@ -39,6 +42,13 @@ void uploads_end(struct uploads *u, const char *image_id);
 int uploads_sweep(struct uploads *u, const char *endpoint, const char *project_id,
 		  int (*forget)(void *ctx, const struct upload_note *note), void *ctx,
 		  struct err *err);
+
+/* Hold a name that other runs on this host would take, too, as long as the descriptor is
+ * open; key tells the name apart from all others.  Waits so many seconds, then ERR_BUSY.
+ */
+int uploads_lock_name(struct uploads *u, const char *key, unsigned wait_seconds, int *fd,
+		      struct err *err);
+void uploads_unlock_name(struct uploads *u, const char *key, int *fd);
 
 CLEANUP_TYPE(struct uploads, uploads, uploads_close)
 #define autouploads CLEANUP(uploads_cleanup)

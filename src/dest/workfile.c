@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -178,10 +179,49 @@ int workfile_keep(struct workfile *w, struct dest *dest, struct err *err)
 	return dest->receipt.is_kept ? 0 : -1;
 }
 
-int workfile_hint(const struct dest *dest, const char *where, struct err *err)
+/* --- how it can be done again --- */
+
+static bool is_plain(const char *text)
 {
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789%+,-./:=@_";
+
+	return *text && !text[strspn(text, plain)];
+}
+
+/* " WORD" as a shell (POSIX 2.2.2) reads it, "" for NULL (malloc). */
+static char *shell_word(const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+	autofree char *word = malloc(4 * len + 4);
+	char *out = word;
+
+	if (!word)
+		return NULL;
+	if (!text || is_plain(text)) {
+		sprintf(word, "%s%s", text ? " " : "", text ? text : "");
+		return steal(&word);
+	}
+	out += sprintf(out, " '");
+	for (; *text; text++)
+		out += sprintf(out, *text == '\'' ? "'\\''" : "%c", *text);
+	strcpy(out, "'");
+	return steal(&word);
+}
+
+int workfile_hint(const struct dest *dest, const char *name, const char *where, struct err *err)
+{
+	autofree char *option = where ? str_format("--to=%s", where) : NULL;
+	autofree char *path = NULL, *word = NULL, *to = NULL;
+
 	if (!dest->receipt.is_kept)
 		return -1;
-	return err_hint(err, "the image is in %s: send it with ccsnap upload %s%s%s", dest->path,
-			dest->path, where ? " --to=" : "", where ? where : "");
+	path = shell_word(dest->path);
+	word = shell_word(name);
+	to = shell_word(option);
+	if (!path || !word || !to)
+		return -1;
+	return err_hint(err, "the image is in %s: send it with ccsnap upload%s%s%s%s", dest->path,
+			path, word, to,
+			where ? " and the same --property, --tag and --series" : "");
 }

@@ -39,8 +39,10 @@ int workfile_fd(const struct workfile *w); /* of the image */
  */
 int workfile_keep(struct workfile *w, struct dest *dest, struct err *err);
 
-/* After sending failed (-1): how it can be done again.  where as in --to, or NULL. */
-int workfile_hint(const struct dest *dest, const char *where, struct err *err);
+/* After sending failed (-1): how it can be done again, as a line for a shell.  name: of the
+ * image, where as in --to; or NULL.
+ */
+int workfile_hint(const struct dest *dest, const char *name, const char *where, struct err *err);
 
 /* A file without a name in dir (NULL: TMPDIR or /var/tmp), read and write, 0600. */
 int workfile_unnamed(const char *dir, int *fd, struct err *err);

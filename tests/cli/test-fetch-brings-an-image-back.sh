@@ -69,7 +69,7 @@ renamed() { # NAME FORMAT
 	cp store/b.raw "store/$1.$2"
 	rm store/b.*
 	mkdir here
-	cd here
+	cd here || exit 2
 	ccsnap fetch "$1" --to folder:../store
 	cd ..
 }

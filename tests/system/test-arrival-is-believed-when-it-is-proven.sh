@@ -34,6 +34,18 @@ wrong() {
 	expect_no_fake_images
 }
 
+# Deleted now, its data would stay in the service's store: the next run looks again.
+left_importing() { # RULE...
+	export XDG_STATE_HOME=$PWD/state # its note stays
+	fake_service "$@"
+	upload "$T/disk.raw" --upload-stall-timeout 3
+	expect_exit 1
+	expect_report '.upload | .cleanup == "failed" and (.verified | not)'
+	expect_stderr 'still being imported.*, the next run will delete it'
+	expect_requests delete 0
+	[ "$(fake_images '.images[].id')" = "$(report .upload.image_id)" ] || fail "it is gone"
+}
+
 keeps_what_failed() {
 	fake_service 'get set.size=7'
 	upload "$T/disk.raw" --keep-failed
@@ -60,8 +72,8 @@ beside deactivated wrong deactivated 'get set.status=deactivated'
 beside kept keeps_what_failed
 all_hold
 beside saving wrong saving 'get set.status=saving'
-beside importing wrong importing 'get set.status=importing'
+beside importing left_importing 'get set.status=importing'
 beside queued wrong queued 'get set.status=queued'
-beside never-imported wrong importing 'import keep' 'put status=403'
+beside never-imported left_importing 'import keep' 'put status=403'
 all_hold
 expect_no_notes

@@ -78,7 +78,7 @@ uploads --to=glance:lab
 uploads --to=glance:lab-appcred
 uploads --to=glance --os-cloud lab
 OS_CLOUD=lab uploads
-refused 4 'nosuch' --to=glance:nosuch
+refused 2 'nosuch' --to=glance:nosuch
 mv clouds.yaml home/.config/openstack/clouds.yaml
 uploads --to=glance:lab
 mv home/.config/openstack/clouds.yaml other.yaml
@@ -146,7 +146,7 @@ CCSNAP_METADATA_URL=$fake uploads
 WANTED=vendor_data.json MEMBER='' fake_server --metadata ". '$T/run/metadata'"
 CCSNAP_METADATA_URL=$fake uploads
 fake_server
-CCSNAP_METADATA_URL=$fake refused 4 'OS_|cloud'
+CCSNAP_METADATA_URL=$fake refused 2 'OS_|cloud'
 # OS_* are asked first.
 as_member
 fake_server

@@ -56,7 +56,7 @@ expect_requests post 1 '.status == 201 and .token != null'
 
 # Sent on to another one: it gets no token, and no password.
 elsewhere() { # EXIT KIND OPTION...
-	fake_server
+	fake_server 'put status=400' 'stage status=400'
 	other_log=$fake_log
 	fake_server "$2 redirect=$fake"
 	as_fake_user

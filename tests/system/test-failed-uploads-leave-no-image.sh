@@ -89,6 +89,44 @@ ends_clean() { # SECONDS-OF-SENDING
 }
 
 # Of a request under way nothing is logged yet: the image is all there is to be seen.
+# One while the image is being made, which goes on.
+interrupted_in_making() { # SIGNAL
+	export XDG_STATE_HOME=$PWD/state # not the notes of other cases
+	fake_service 'post#1 late=4'
+	others_image
+	start_upload "$T/disk.raw"
+	wait_until 20 noted || fail "never asked for: $(cat "$err")"
+	sleep 0.5
+	kill -"$1" "$pid"
+	end_upload
+}
+
+terminated_in_making() {
+	interrupted_in_making TERM
+	expect_exit 143
+	expect_report '.upload.cleanup == "done"'
+	only_others
+}
+
+killed_in_making() {
+	interrupted_in_making KILL
+	upload "$T/disk.raw" next
+	expect_uploaded
+	wait_until 20 has_come || fail "never made: $(fake_images .)"
+	upload "$T/disk.raw" second
+	expect_uploaded
+	[ "$(fake_images '[.images[].name] | sort | join(", ")')" = "next, of others, second" ] ||
+		fail "$(fake_images .)"
+}
+
+noted() {
+	compgen -G "$XDG_STATE_HOME/ccsnap/uploads/*.json" >/dev/null
+}
+
+has_come() {
+	[ "$(fake_images)" = 3 ]
+}
+
 in_flight() {
 	[ "$(fake_images '[.images[] | select(.status == "saving")] | length')" = 1 ]
 }
@@ -112,6 +150,8 @@ beside lost-put made_once 'put#1 lost'
 beside signal interrupted 'put slow=100000'
 beside signal-no-answer interrupted 'put at=end hang'
 beside signal-busy-delete interrupted 'put slow=100000' 'delete#1 status=503 header.Retry-After=1'
+beside signal-in-making terminated_in_making
+beside killed-in-making killed_in_making
 beside signal-metadata interrupted_with_metadata
 all_hold
 expect_no_notes

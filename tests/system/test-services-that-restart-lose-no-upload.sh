@@ -11,10 +11,10 @@ as_ordinary_user
 as_member
 
 # The upload of disk.raw takes this long, more or less.
-in_six_seconds=(--limit-rate 1M)
+in_four_seconds=(--limit-rate 1500K)
 
 begin() { # NAME
-	start_upload disk.raw "$1" "${in_six_seconds[@]}"
+	start_upload disk.raw "$1" "${in_four_seconds[@]}"
 	wait_until 20 is_saving "$1" || fail "never began"
 	sleep 1
 }
@@ -42,7 +42,7 @@ expect_images one two
 # Keystone is needed for what comes after the data.
 begin three
 openstack_down keystone
-sleep 6
+sleep 4
 openstack_up
 end_upload
 expect_uploaded

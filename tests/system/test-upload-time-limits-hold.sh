@@ -40,7 +40,7 @@ connecting() {
 
 without_progress() { # FILE RULE
 	fake_service "$2"
-	ends_within 80 1 'no byte in either direction for 3 seconds' "$1" --upload-stall-timeout 3
+	ends_within 80 1 'no byte in either direction for 1 second' "$1" --upload-stall-timeout 1
 	expect_no_fake_images
 	expect_report '.upload.cleanup == "done"'
 }

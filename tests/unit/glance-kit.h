@@ -41,6 +41,7 @@
 /* --- time --- */
 
 static uint64_t slept_ns;
+static void (*while_asleep)(void); /* what others do meanwhile; NULL: nothing */
 
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
@@ -56,6 +57,8 @@ int nanosleep(const struct timespec *pause, struct timespec *left)
 {
 	(void)left;
 	slept_ns += (uint64_t)pause->tv_sec * 1000000000 + (uint64_t)pause->tv_nsec;
+	if (while_asleep)
+		while_asleep();
 	return 0;
 }
 
@@ -69,13 +72,14 @@ char *uploads_default_folder(void)
 	return str_format("%s/uploads", dir);
 }
 
-static inline int count_in(const char *path)
+static inline int count_in(const char *path, const char *suffix)
 {
 	DIR *entries = opendir(path);
-	int n = entries ? -2 : 0; /* . and .. */
+	struct dirent *entry;
+	int n = 0;
 
-	while (entries && readdir(entries))
-		n++;
+	while (entries && (entry = readdir(entries)))
+		n += *entry->d_name != '.' && str_ends(entry->d_name, suffix);
 	if (entries)
 		closedir(entries);
 	return n;
@@ -85,7 +89,14 @@ static inline int count_notes(void)
 {
 	autofree char *folder = uploads_default_folder();
 
-	return count_in(folder);
+	return count_in(folder, ".json");
+}
+
+static inline int count_locks(void)
+{
+	autofree char *folder = uploads_default_folder();
+
+	return count_in(folder, ".lock");
 }
 
 /* --- the service --- */
@@ -135,7 +146,10 @@ static struct {
 	/* Answers. */
 	bool create_fails, create_unsent, create_answer_lost, hides_newest, delete_fails, set_fails,
 		import_fails;
-	bool signal_at_put, login_fails, no_project, no_format, cannot_import;
+	unsigned create_late; /* looks until the image is there, though nothing was answered */
+	bool protect_answer_lost, delete_refused;
+	bool signal_at_create, signal_at_put, signal_at_set, signal_at_protect, login_fails,
+		no_project, no_format, cannot_import;
 	const char *import_failure;
 	uint64_t room, token_seconds;
 	bool token_is_fixed;
@@ -364,13 +378,15 @@ struct dest *put_open(const struct dest_config *cfg, const char *rest, struct er
 
 /* --- its requests --- */
 
-int service_create(struct session *s, const struct service_image *wanted, bool *is_certain_unsent,
+int service_create(struct session *s, const struct service_image *wanted, enum service_heard *heard,
 		   struct err *err)
 {
 	struct service_image *image;
 
 	(void)s;
-	*is_certain_unsent = cloud.create_unsent;
+	*heard = cloud.create_unsent	    ? SERVICE_UNHEARD
+		 : cloud.create_answer_lost ? SERVICE_UNANSWERED
+					    : SERVICE_ANSWERED;
 	traced("create");
 	cloud.notes_at_create = count_notes();
 	if (cloud.create_unsent)
@@ -383,20 +399,28 @@ int service_create(struct session *s, const struct service_image *wanted, bool *
 	set(&image->status, "queued");
 	set(&image->owner, PROJECT);
 	set(&image->created_at, "2026-02-01T00:00:00Z");
-	if (cloud.create_answer_lost)
-		return err_set(err, ERR_FAILED, "create: no answer");
-	return 0;
+	if (cloud.signal_at_create)
+		raise(SIGTERM);
+	if (cloud.create_answer_lost && interrupt_check(err) == 0)
+		err_set(err, ERR_FAILED, "create: no answer");
+	return cloud.create_answer_lost ? -1 : 0;
 }
 
-int service_get(struct session *s, const char *id, struct service_image *out, struct err *err)
+int service_look(struct session *s, const char *id, enum service_when when,
+		 struct service_image *out, struct err *err)
 {
 	struct service_image *image = image_of(id);
 	const char *status = cloud.statuses[cloud.status_at];
 
 	(void)s;
 	traced("get");
-	if (interrupt_check(err) < 0)
+	*out = (struct service_image){ 0 };
+	if (when == SERVICE_NORMALLY && interrupt_check(err) < 0)
 		return -1;
+	if (cloud.create_late > 0) {
+		cloud.create_late--;
+		return 0;
+	}
 	if (status)
 		cloud.status_at++;
 	if (status && str_equal(status, "!"))
@@ -407,6 +431,11 @@ int service_get(struct session *s, const char *id, struct service_image *out, st
 		set(&image->status, status);
 	*out = copy_image(image);
 	return 1;
+}
+
+int service_get(struct session *s, const char *id, struct service_image *out, struct err *err)
+{
+	return service_look(s, id, SERVICE_NORMALLY, out, err);
 }
 
 static inline void set_hashes(struct service_image *image, const struct put *put,
@@ -521,6 +550,8 @@ int service_set_properties(struct session *s, const char *id, char *const *prope
 
 	(void)s;
 	traced("set");
+	if (cloud.signal_at_set)
+		raise(SIGTERM);
 	if (cloud.set_fails)
 		return err_set(err, ERR_FAILED, "set: 500 the service's words");
 	while (image->properties[n])
@@ -533,9 +564,22 @@ int service_set_properties(struct session *s, const char *id, char *const *prope
 int service_protect(struct session *s, const char *id, struct err *err)
 {
 	(void)s;
-	(void)err;
 	traced("protect");
 	image_of(id)->is_protected = true;
+	if (cloud.signal_at_protect)
+		raise(SIGTERM);
+	if (interrupt_check(err) < 0)
+		return -1;
+	return cloud.protect_answer_lost ? err_set(err, ERR_FAILED, "protect: no answer") : 0;
+}
+
+int service_unprotect(struct session *s, const char *id, enum service_when when, struct err *err)
+{
+	(void)s;
+	traced("unprotect");
+	if (when == SERVICE_NORMALLY && interrupt_check(err) < 0)
+		return -1;
+	image_of(id)->is_protected = false;
 	return 0;
 }
 
@@ -548,6 +592,8 @@ int service_delete(struct session *s, const char *id, enum service_when when, st
 	cloud.deleted_when = when;
 	if (when == SERVICE_NORMALLY && interrupt_check(err) < 0)
 		return -1;
+	if (cloud.delete_refused)
+		return err_set(err, ERR_REFUSED, "delete: 403 the service's words");
 	if (cloud.delete_fails)
 		return err_set(err, ERR_FAILED, "delete: 503 the service's words");
 	if (image && image->is_protected)
@@ -567,8 +613,9 @@ int service_list(struct session *s, const struct service_filter *filter, struct 
 		 struct err *err)
 {
 	(void)s;
-	(void)err;
 	traced("list");
+	if (filter->when == SERVICE_NORMALLY && interrupt_check(err) < 0)
+		return -1;
 	memset(out, 0, sizeof *out);
 	out->at = calloc(IMAGES_MAX, sizeof *out->at);
 	for (size_t i = 0; i < cloud.count - (cloud.hides_newest && cloud.count > 1); i++)
@@ -676,6 +723,7 @@ static inline int set_up(void **state)
 	memset(&cloud, 0, sizeof cloud);
 	cloud.room = UINT64_MAX;
 	cloud.token_seconds = 3600;
+	while_asleep = NULL;
 	warnings[0] = '\0';
 	log_set_level(LOG_ERROR);
 	log_set_sink(note_warning, NULL);

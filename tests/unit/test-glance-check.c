@@ -40,7 +40,7 @@ static void a_check_changes_nothing_and_asks_once(void **state)
 	assert_int_equal(dest->ops->check(dest, NEED, &err), 0);
 	assert_string_equal(cloud.trace, "list room");
 	assert_int_equal(cloud.logins, 1);
-	assert_int_equal(count_in(dir), 0);
+	assert_int_equal(count_in(dir, ""), 0);
 	assert_true(dest->free_known && dest->free_bytes > NEED);
 }
 
@@ -201,7 +201,7 @@ static void overwriting_removes_what_is_older_when_the_new_is_proven(void **stat
 	put_image(ID3, "mine", "saving");
 	cfg.overwrite = true;
 	assert_int_equal(run_with(&cfg, &dest), 0);
-	assert_string_equal(cloud.trace, "list room create put get set list delete");
+	assert_string_equal(cloud.trace, "list room list create put get set list delete");
 	assert_null(image_of(ID1));
 	assert_non_null(image_of(ID2));
 	assert_non_null(image_of(ID3));
@@ -230,7 +230,35 @@ static void what_is_replaced_but_cannot_be_removed_is_a_warning(void **state)
 	cfg.overwrite = true;
 	cloud.delete_fails = true;
 	assert_int_equal(run_with(&cfg, &dest), 0);
-	assert_words(warnings, "image " ID1 " was replaced, but stays: delete: 503");
+	assert_words(warnings, "image " ID1 " was replaced, but may stay: delete: 503");
+	dest_close(dest);
+	cloud.delete_refused = true;
+	assert_int_equal(run_with(&cfg, &dest), 0);
+	assert_words(warnings, "image " ID1 " was replaced, but stays: delete: 403");
+}
+
+static int interrupted_overwrite(void)
+{
+	struct dest_config cfg = config_of();
+
+	signal(SIGTERM, SIG_DFL);
+	interrupt_install();
+	cfg.overwrite = cloud.signal_at_set = true;
+	if (run_with(&cfg, &dest) < 0)
+		return 1;
+	return image_of(ID1) || *warnings ? 2 : 0;
+}
+
+static void what_is_replaced_is_removed_after_a_signal_too(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	put_image(ID1, "mine", "active");
+	pid = fork();
+	if (pid == 0)
+		_exit(interrupted_overwrite());
+	assert_int_equal(wait_for(pid), 0);
 }
 
 static void when_nothing_tells_what_is_older_it_is_said_that_it_stays(void **state)
@@ -261,7 +289,9 @@ static void a_protected_image_is_never_overwritten(void **state)
 
 static void leave_note(const char *id)
 {
-	const struct upload_note note = { id, ENDPOINT, PROJECT, "mine" };
+	const struct upload_note note = {
+		.image_id = id, .endpoint = ENDPOINT, .project_id = PROJECT, .name = "mine"
+	};
 	pid_t pid = fork();
 
 	if (pid == 0)
@@ -290,15 +320,144 @@ static void the_image_of_a_killed_run_is_deleted(void **state)
 	assert_int_equal(count_notes(), 0);
 }
 
-static void a_protected_image_was_complete_and_stays(void **state)
+static void a_protection_of_a_killed_run_is_lifted(void **state)
 {
 	(void)state;
 	put_image(ID1, "mine", "active")->is_protected = true;
 	leave_note(ID1);
-	leave_note(ID2); /* which the service does not know */
+	tidy();
+	assert_null(image_of(ID1));
+	assert_int_equal(count_notes(), 0);
+}
+
+/* As if its run was so many seconds ago. */
+static void age_note(const char *id, time_t seconds)
+{
+	autofree char *path = str_format("%s/uploads/%s.json", dir, id);
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+					   { .tv_sec = time(NULL) - seconds } };
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void an_image_that_a_killed_run_asked_for_may_still_come(void **state)
+{
+	(void)state;
+	leave_note(ID1);
+	tidy();
+	age_note(ID1, 3500);
+	tidy();
+	age_note(ID1, -86400); /* the clock was set back */
+	tidy();
+	assert_int_equal(count_notes(), 1);
+	assert_string_equal(warnings, "");
+	put_image(ID1, "mine", "queued");
+	tidy();
+	assert_null(image_of(ID1));
+	assert_int_equal(count_notes(), 0);
+}
+
+static void an_image_that_did_not_come_in_an_hour_never_does(void **state)
+{
+	(void)state;
+	leave_note(ID1);
+	age_note(ID1, 3700);
+	tidy();
+	assert_int_equal(count_notes(), 0);
+}
+
+static void an_image_being_imported_is_left_to_a_later_run(void **state)
+{
+	(void)state;
+	put_image(ID1, "mine", "importing");
+	leave_note(ID1);
 	tidy();
 	assert_non_null(image_of(ID1));
+	assert_int_equal(count_notes(), 1);
+	assert_words(warnings, "it is still being imported");
+	cloud.import_failure = "its task failed";
+	tidy();
+	assert_null(image_of(ID1));
 	assert_int_equal(count_notes(), 0);
+}
+
+/* --- one run for a name at a time --- */
+
+static struct dest *other;
+
+static void reserve_by_other(void)
+{
+	const struct dest_config cfg = config_of();
+	int fd;
+
+	other = dest_open(&cfg, &err);
+	assert_int_equal(other->ops->check(other, 0, &err), 0);
+	assert_int_equal(other->ops->reserve(other, &fd, &err), 0);
+}
+
+static void end_other(void)
+{
+	while_asleep = NULL;
+	dest_close(other);
+}
+
+static void complete_other(void)
+{
+	put_image(ID1, "mine", "active");
+	end_other();
+}
+
+static void a_name_that_another_run_sends_is_busy(void **state)
+{
+	struct dest_config cfg = config_of();
+	uint64_t start = slept_ns;
+
+	(void)state;
+	reserve_by_other();
+	assert_failed(run(&dest), ERR_BUSY,
+		      "glance:lab image mine: another run sends an image of that name; wait for "
+		      "it with --lock-wait");
+	dest_close(dest);
+	cfg.lock_wait_seconds = 7;
+	assert_failed(run_with(&cfg, &dest), ERR_BUSY, "--lock-wait");
+	assert_in_range((slept_ns - start) / 1000000000, 7, 8);
+	dest_close(dest);
+	cfg.image_name = "another";
+	assert_int_equal(run_with(&cfg, &dest), 0);
+	end_other();
+	assert_int_equal(count_locks(), 0);
+}
+
+static void a_name_is_waited_for_and_looked_at_again(void **state)
+{
+	struct dest_config cfg = config_of();
+
+	(void)state;
+	cfg.lock_wait_seconds = 7;
+	reserve_by_other();
+	while_asleep = end_other;
+	assert_int_equal(run_with(&cfg, &dest), 0);
+	dest_close(dest);
+	remove_image(&cloud.at[0]);
+	reserve_by_other();
+	while_asleep = complete_other;
+	assert_failed(run_with(&cfg, &dest), ERR_REFUSED, "exists (" ID1 ", active)");
+	assert_int_equal(cloud.count, 1);
+}
+
+static void a_finished_file_takes_its_name_when_it_is_sent(void **state)
+{
+	struct image_info info = { .format = NULL };
+	const struct dest_config cfg = config_of();
+
+	(void)state;
+	dest = dest_open(&cfg, &err);
+	dest->ops->adopt(dest, 0);
+	assert_int_equal(dest->ops->check(dest, 0, &err), 0);
+	reserve_by_other();
+	assert_failed(dest->ops->publish(dest, &info, &err), ERR_BUSY, "--lock-wait");
+	complete_other();
+	assert_failed(dest->ops->publish(dest, &info, &err), ERR_REFUSED, "exists");
 }
 
 static void what_cannot_be_deleted_now_is_noted_still(void **state)
@@ -474,10 +633,17 @@ int main(void)
 		TEST(overwriting_removes_what_is_older_when_the_new_is_proven),
 		TEST(overwriting_that_fails_leaves_what_was_there),
 		TEST(what_is_replaced_but_cannot_be_removed_is_a_warning),
+		TEST(what_is_replaced_is_removed_after_a_signal_too),
 		TEST(when_nothing_tells_what_is_older_it_is_said_that_it_stays),
 		TEST(a_protected_image_is_never_overwritten),
 		TEST(the_image_of_a_killed_run_is_deleted),
-		TEST(a_protected_image_was_complete_and_stays),
+		TEST(a_protection_of_a_killed_run_is_lifted),
+		TEST(an_image_that_a_killed_run_asked_for_may_still_come),
+		TEST(an_image_that_did_not_come_in_an_hour_never_does),
+		TEST(an_image_being_imported_is_left_to_a_later_run),
+		TEST(a_name_that_another_run_sends_is_busy),
+		TEST(a_name_is_waited_for_and_looked_at_again),
+		TEST(a_finished_file_takes_its_name_when_it_is_sent),
 		TEST(what_cannot_be_deleted_now_is_noted_still),
 		TEST(a_list_tells_what_the_service_does),
 		TEST(a_digest_that_is_none_is_not_shown),

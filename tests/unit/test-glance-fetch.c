@@ -101,12 +101,22 @@ static void a_break_is_resumed_where_it_was(void **state)
 	assert_fetched(fetch(), "get from0 wait from30000 wait from30100 wait from30100");
 }
 
-static void tries_that_bring_something_do_not_count(void **state)
+static void tries_that_bring_a_tenth_do_not_count(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 9; i++)
+		cloud.gets[i].bytes = SIZE / 10;
+	assert_int_equal(fetch(), 0);
+	assert_int_equal(cloud.get_at, 10);
+}
+
+static void tries_that_bring_a_byte_each_come_to_an_end(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 12; i++)
 		cloud.gets[i].bytes = 1;
-	assert_int_equal(fetch(), 0);
+	assert_failed(fetch(), ERR_FAILED, "connection broke");
+	assert_int_equal(cloud.get_at, 5);
 }
 
 static void tries_that_bring_nothing_come_to_an_end(void **state)
@@ -272,7 +282,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(an_image_comes_whole_and_proven),
 		TEST(a_break_is_resumed_where_it_was),
-		TEST(tries_that_bring_something_do_not_count),
+		TEST(tries_that_bring_a_tenth_do_not_count),
+		TEST(tries_that_bring_a_byte_each_come_to_an_end),
 		TEST(tries_that_bring_nothing_come_to_an_end),
 		TEST(a_service_that_always_starts_over_comes_to_an_end),
 		TEST(a_whole_image_where_a_part_was_asked_for_is_taken),

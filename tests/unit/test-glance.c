@@ -2,7 +2,7 @@
 #include "glance-kit.h"
 
 /* What comes before and after in a run in which the service is well. */
-#define BEFORE "list room create "
+#define BEFORE "list room list create "
 #define AFTER  " set"
 
 static struct dest *dest;
@@ -398,7 +398,7 @@ static void a_create_that_never_got_there_leaves_nothing_to_delete(void **state)
 	cloud.create_unsent = cloud.delete_fails = true;
 	assert_failed(run(&dest), ERR_FAILED, "create: cannot connect");
 	assert_null(strstr(err.text, "left there"));
-	assert_string_equal(cloud.trace, "list room create");
+	assert_string_equal(cloud.trace, "list room list create");
 	assert_int_equal(dest->receipt.cleanup, CLEANUP_NOTHING);
 	assert_null(dest->receipt.image_id);
 	assert_int_equal(count_notes(), 0);
@@ -416,7 +416,79 @@ static void an_image_whose_create_was_not_answered_is_deleted(void **state)
 	(void)state;
 	cloud.create_answer_lost = true;
 	assert_cleaned_up(run(&dest), ERR_FAILED, "create: no answer");
-	assert_string_equal(cloud.trace, BEFORE "delete");
+	assert_string_equal(cloud.trace, BEFORE "get delete");
+}
+
+static void an_image_that_comes_late_is_waited_for_and_deleted(void **state)
+{
+	(void)state;
+	cloud.create_answer_lost = true;
+	cloud.create_late = 5;
+	assert_cleaned_up(run(&dest), ERR_FAILED, "create: no answer");
+	assert_string_equal(cloud.trace, BEFORE "get get get get get get delete");
+}
+
+static void an_image_that_may_still_come_is_looked_for_by_the_next_run(void **state)
+{
+	uint64_t start = slept_ns;
+
+	(void)state;
+	cloud.create_answer_lost = true;
+	cloud.create_late = 1000;
+	assert_failed(
+		run(&dest), ERR_FAILED,
+		"may still appear there, since its making was not answered; the next run will look");
+	assert_in_range((slept_ns - start) / 1000000000, 14, 16);
+	assert_int_equal(dest->receipt.cleanup, CLEANUP_FAILED);
+	assert_int_equal(count_notes(), 1);
+	dest_close(dest);
+	remove_image(&cloud.at[0]);
+	cloud.create_answer_lost = false;
+	cloud.create_late = 1;
+	assert_int_equal(run(&dest), 0);
+	assert_int_equal(count_notes(), 1); /* it is young */
+	assert_string_equal(warnings, "");
+}
+
+static void an_image_being_imported_is_deleted_when_that_has_ended(void **state)
+{
+	struct dest_config cfg = config_of();
+
+	(void)state;
+	cfg.upload_method = "import";
+	cloud.statuses[0] = "deactivated"; /* what the run fails of */
+	for (int i = 1; i < 9; i++)
+		cloud.statuses[i] = "importing";
+	cloud.statuses[9] = "active";
+	assert_cleaned_up(run_with(&cfg, &dest), ERR_FAILED, "deactivated");
+	assert_int_equal(cloud.status_at, 10);
+}
+
+static void an_import_that_does_not_end_is_left_to_the_next_run(void **state)
+{
+	struct dest_config cfg = config_of();
+	uint64_t start;
+
+	(void)state;
+	cfg.upload_method = "import";
+	cfg.stall_seconds = 10;
+	cloud.puts[0] = (struct put){ .status = 504, .becomes = "importing" };
+	start = slept_ns;
+	assert_failed(run_with(&cfg, &dest), ERR_FAILED, "it is still being imported");
+	assert_in_range((slept_ns - start) / 1000000000, 40, 60);
+	assert_null(strstr(cloud.trace, "delete"));
+	assert_int_equal(dest->receipt.cleanup, CLEANUP_FAILED);
+	assert_int_equal(count_notes(), 1);
+}
+
+static void a_protection_that_was_not_answered_is_lifted(void **state)
+{
+	struct dest_config cfg = config_of();
+
+	(void)state;
+	cfg.make_protected = cloud.protect_answer_lost = true;
+	assert_cleaned_up(run_with(&cfg, &dest), ERR_FAILED, "protect: no answer");
+	assert_string_equal(cloud.trace, BEFORE "put get set protect get unprotect delete");
 }
 
 static void an_image_that_cannot_be_completed_is_deleted(void **state)
@@ -456,24 +528,45 @@ static void with_keep_failed_it_is_kept_for_good(void **state)
 	assert_int_equal(count_notes(), 0);
 }
 
-static int interrupted_run(void)
+static int interrupted_run(bool *when)
 {
+	struct dest_config cfg = config_of();
+
 	signal(SIGTERM, SIG_DFL);
 	interrupt_install();
-	cloud.signal_at_put = true;
-	if (run(&dest) == 0 || err.kind != ERR_INTERRUPTED || err.sys_errno != SIGTERM)
+	*when = cfg.make_protected = true;
+	if (run_with(&cfg, &dest) == 0 || err.kind != ERR_INTERRUPTED || err.sys_errno != SIGTERM)
 		return 1;
 	return wrong_kind_of_end() || cloud.deleted_when != SERVICE_KEEP_ON ? 2 : 0;
 }
 
-static void a_signal_leaves_nothing(void **state)
+static void assert_interrupted_run_leaves_nothing(bool *when)
 {
 	pid_t pid = fork();
 
-	(void)state;
 	if (pid == 0)
-		_exit(interrupted_run());
+		_exit(interrupted_run(when));
 	assert_int_equal(wait_for(pid), 0);
+}
+
+static void a_signal_leaves_nothing(void **state)
+{
+	(void)state;
+	assert_interrupted_run_leaves_nothing(&cloud.signal_at_put);
+}
+
+static void a_signal_while_the_image_is_made_leaves_nothing(void **state)
+{
+	(void)state;
+	cloud.create_answer_lost = true;
+	cloud.create_late = 5;
+	assert_interrupted_run_leaves_nothing(&cloud.signal_at_create);
+}
+
+static void a_signal_while_the_image_is_protected_leaves_nothing(void **state)
+{
+	(void)state;
+	assert_interrupted_run_leaves_nothing(&cloud.signal_at_protect);
 }
 
 /* --- the file that stays --- */
@@ -481,7 +574,9 @@ static void a_signal_leaves_nothing(void **state)
 static void a_kept_file_is_there_though_the_upload_failed(void **state)
 {
 	autofree char *path = str_format("%s/kept.raw", dir);
-	autofree char *hint = str_format("ccsnap upload %s --to=glance:lab", path);
+	autofree char *hint = str_format("ccsnap upload %s mine --to=glance:lab and the same "
+					 "--property, --tag and --series",
+					 path);
 	struct dest_config cfg = config_of();
 	autofree char *text = NULL;
 
@@ -493,6 +588,36 @@ static void a_kept_file_is_there_though_the_upload_failed(void **state)
 	assert_string_equal(dest->path, path);
 	text = io_read_file(AT_FDCWD, path, 100, NULL, &err);
 	assert_string_equal(text, CONTENT);
+}
+
+static void the_hint_is_a_line_for_a_shell(void **state)
+{
+	autofree char *path = str_format("%s/it's mine.raw", dir);
+	autofree char *hint = str_format("ccsnap upload '%s/it'\\''s mine.raw' 'a name' "
+					 "--to=glance:lab",
+					 dir);
+	struct dest_config cfg = config_of();
+
+	(void)state;
+	cfg.keep_path = path;
+	cfg.image_name = "a name";
+	cloud.puts[0] = (struct put){ .status = 413, .becomes = "queued" };
+	assert_cleaned_up(run_with(&cfg, &dest), ERR_FAILED, hint);
+}
+
+static void a_file_that_is_written_to_meanwhile_is_named_and_not_left_there(void **state)
+{
+	struct image_info info = { .format = strdup("raw"), .size = strlen(CONTENT) + 1 };
+	const struct dest_config cfg = config_of();
+	int fd, rc;
+
+	(void)state;
+	dest = dest_open(&cfg, &err);
+	assert_int_equal(dest->ops->reserve(dest, &fd, &err), 0);
+	assert_int_equal(io_pwrite(fd, CONTENT, strlen(CONTENT), 0), 0);
+	rc = dest->ops->publish(dest, &info, &err);
+	image_info_free(&info);
+	assert_cleaned_up(rc, ERR_FAILED, "the image's file became shorter");
 }
 
 static void a_finished_file_is_sent_as_it_is(void **state)
@@ -572,11 +697,20 @@ int main(void)
 		TEST(a_create_that_never_got_there_leaves_nothing_to_delete),
 		TEST(out_of_memory_at_the_end_leaves_nothing),
 		TEST(an_image_whose_create_was_not_answered_is_deleted),
+		TEST(an_image_that_comes_late_is_waited_for_and_deleted),
+		TEST(an_image_that_may_still_come_is_looked_for_by_the_next_run),
+		TEST(an_image_being_imported_is_deleted_when_that_has_ended),
+		TEST(an_import_that_does_not_end_is_left_to_the_next_run),
+		TEST(a_protection_that_was_not_answered_is_lifted),
 		TEST(an_image_that_cannot_be_completed_is_deleted),
 		TEST(what_cannot_be_deleted_is_left_to_the_next_run),
 		TEST(with_keep_failed_it_is_kept_for_good),
 		TEST(a_signal_leaves_nothing),
+		TEST(a_signal_while_the_image_is_made_leaves_nothing),
+		TEST(a_signal_while_the_image_is_protected_leaves_nothing),
 		TEST(a_kept_file_is_there_though_the_upload_failed),
+		TEST(the_hint_is_a_line_for_a_shell),
+		TEST(a_file_that_is_written_to_meanwhile_is_named_and_not_left_there),
 		TEST(a_finished_file_is_sent_as_it_is),
 		TEST(a_file_that_is_not_what_it_was_is_a_failure),
 	};

@@ -235,7 +235,8 @@ static void half_a_pair_of_credentials_goes_as_basic_too(void **state)
 		server_start(&server, serve_answer, NO_CONTENT);
 		url = str_format("http://%s@127.0.0.1:%u/", cases[i][0], server.port);
 		header = str_format("\r\nAuthorization: Basic %s\r\n", cases[i][1]);
-		assert_int_equal(send_request(&(struct http_request){ .method = "GET", .url = url }), 0);
+		assert_int_equal(
+			send_request(&(struct http_request){ .method = "GET", .url = url }), 0);
 		assert_has(server.head, header);
 		server_stop(&server);
 	}

@@ -78,14 +78,14 @@ static struct service_image wanted(void)
 				       .properties = two_properties };
 }
 
-static bool is_certain_unsent;
+static enum service_heard heard;
 
 static int create(const struct exchange *exchanges)
 {
 	struct service_image w = wanted();
 
 	play(exchanges);
-	return service_create(session, &w, &is_certain_unsent, &err);
+	return service_create(session, &w, &heard, &err);
 }
 
 static void an_image_is_made_as_wanted(void **state)
@@ -99,7 +99,7 @@ static void an_image_is_made_as_wanted(void **state)
 	w.visibility = (char *)"private";
 	w.tags = two_tags;
 	play(e);
-	assert_ok(service_create(session, &w, &is_certain_unsent, &err));
+	assert_ok(service_create(session, &w, &heard, &err));
 	assert_json(asked[0].text, "{'id':'" ID "','name':'night','disk_format':'qcow2',"
 				   "'container_format':'bare','visibility':'private','min_disk':8,"
 				   "'protected':true,'tags':['a','b c'],'vm':'db-1'}");
@@ -173,7 +173,7 @@ static void what_is_not_allowed_is_not_asked_for_again(void **state)
 	assert_null(strstr(err.text, "role"));
 	w.visibility = (char *)"public";
 	play(e);
-	assert_fails(service_create(session, &w, &is_certain_unsent, &err),
+	assert_fails(service_create(session, &w, &heard, &err),
 		     "403: not you; publishing an image to all takes a role that you may not have",
 		     ERR_REFUSED);
 	assert_fails(create(hopeless), "no answer", ERR_FAILED);
@@ -215,11 +215,24 @@ static void a_create_that_never_got_there_is_told_from_one_that_may_have(void **
 
 	(void)state;
 	assert_fails(create(away), "no answer", ERR_FAILED);
-	assert_true(is_certain_unsent);
+	assert_int_equal(heard, SERVICE_UNHEARD);
 	assert_fails(create(lost_once), "no answer", ERR_FAILED);
-	assert_false(is_certain_unsent);
+	assert_int_equal(heard, SERVICE_UNANSWERED);
 	assert_fails(create(hopeless), "no answer", ERR_FAILED);
-	assert_false(is_certain_unsent);
+	assert_int_equal(heard, SERVICE_UNANSWERED);
+}
+
+static void a_create_that_a_gateway_gave_up_may_still_come(void **state)
+{
+	static const struct exchange given_up[] = { DO("POST", LIST, 504, ""), END };
+	static const struct exchange refused[] = { DO("POST", LIST, 503, ""), GETS(ONE, 404, ""),
+						   DO("POST", LIST, 403, "not you"), END };
+
+	(void)state;
+	assert_fails(create(given_up), "504", ERR_FAILED);
+	assert_int_equal(heard, SERVICE_UNANSWERED);
+	assert_fails(create(refused), "403", ERR_REFUSED);
+	assert_int_equal(heard, SERVICE_ANSWERED);
 }
 
 /* --- one image --- */
@@ -410,6 +423,29 @@ static void protection_is_patched(void **state)
 	assert_json(asked[0].text, "[{'op':'replace','path':'/protected','value':true}]");
 }
 
+static void protection_is_lifted_after_a_signal_too(void **state)
+{
+	static const struct exchange e[] = { DO("PATCH", ONE, 200, QUEUED), END };
+
+	(void)state;
+	play(e);
+	assert_ok(service_unprotect(session, ID, SERVICE_KEEP_ON, &err));
+	assert_json(asked[0].text, "[{'op':'replace','path':'/protected','value':false}]");
+	assert_true(asked[0].kept_on);
+}
+
+static void an_image_is_looked_at_after_a_signal_too(void **state)
+{
+	static const struct exchange e[] = { GETS(ONE, 200, QUEUED), END };
+	struct service_image image;
+
+	(void)state;
+	play(e);
+	assert_int_equal(service_look(session, ID, SERVICE_KEEP_ON, &image, &err), 1);
+	assert_true(asked[0].kept_on);
+	service_image_free(&image);
+}
+
 static int delete_answered(unsigned status, enum service_when when)
 {
 	static struct exchange e[] = { DO("DELETE", ONE, 0, "words"), END };
@@ -593,6 +629,24 @@ static void a_list_without_end_is_given_up(void **state)
 	play(e);
 	assert_int_equal(service_list(session, &(struct service_filter){ 0 }, &list, &err), -1);
 	assert_words("does not end", ERR_FAILED);
+}
+
+static void a_list_of_more_than_64_mib_is_given_up(void **state)
+{
+	static const size_t len = 9 << 20;
+	autofree char *body = malloc(len + 1);
+	static struct exchange e[9];
+	struct service_images list;
+
+	(void)state;
+	memset(body, ' ', len);
+	strcpy(body + len - 40, "{\"images\":[],\"next\":\"?marker=1\"}");
+	for (size_t i = 0; i < 8; i++)
+		e[i] = (struct exchange)GETS(i ? LIST "?marker=1" : PAGE1, 200, body);
+	play(e);
+	assert_int_equal(service_list(session, &(struct service_filter){ 0 }, &list, &err), -1);
+	assert_words("does not end", ERR_FAILED);
+	assert_played();
 }
 
 static void a_bad_page_is_no_list(void **state)
@@ -873,6 +927,7 @@ int main(void)
 		TEST(what_is_not_allowed_is_not_asked_for_again),
 		TEST(it_is_asked_for_five_times_at_most),
 		TEST(a_create_that_never_got_there_is_told_from_one_that_may_have),
+		TEST(a_create_that_a_gateway_gave_up_may_still_come),
 		TEST(an_image_is_read_whole),
 		TEST(what_is_not_used_is_not_looked_at),
 		TEST(null_is_nothing_yet),
@@ -884,6 +939,8 @@ int main(void)
 		TEST(properties_are_patched),
 		TEST(nothing_to_patch_asks_for_nothing),
 		TEST(protection_is_patched),
+		TEST(protection_is_lifted_after_a_signal_too),
+		TEST(an_image_is_looked_at_after_a_signal_too),
 		TEST(deleting_what_is_gone_is_fine),
 		TEST(data_goes_to_file_or_stage),
 		TEST(a_download_goes_on_where_it_was),
@@ -893,6 +950,7 @@ int main(void)
 		TEST(all_pages_are_read),
 		TEST(a_marker_that_is_gone_starts_the_list_anew_once),
 		TEST(a_list_without_end_is_given_up),
+		TEST(a_list_of_more_than_64_mib_is_given_up),
 		TEST(a_bad_page_is_no_list),
 		TEST(filters_are_asked_for_and_looked_at_again),
 		TEST(a_name_matches_itself_only),

@@ -9,6 +9,7 @@
 #include "dest/dest.h"
 #include "dest/http.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -179,16 +180,18 @@ static void a_file_cut_short_meanwhile_is_an_error_with_the_place(void **state)
 	assert_string_equal(err.text, "image.raw became shorter while it was sent: it ends at "
 				      "2097157 of 5255225 bytes");
 	assert_int_equal(payload_digests(p, NULL, &d, &err), -1);
-	assert_non_null(strstr(err.text, "became shorter"));
+	assert_non_null(strstr(err.text, "changed while it was sent"));
 	payload_free(p);
 }
 
 static void a_file_that_cannot_be_read_is_an_error_with_the_place(void **state)
 {
-	struct payload *p = payload_new(-1, "image.raw", SIZE, HASH_OURS, &dest, &err);
+	int closed = open("/dev/null", O_WRONLY);
+	struct payload *p = payload_new(closed, "image.raw", SIZE, HASH_OURS, &dest, &err);
 
 	(void)state;
 	assert_int_equal(read_some(p, 0, MIB), -1);
+	close(closed);
 	assert_non_null(strstr(err.text, "cannot read image.raw at offset 0: Bad file"));
 	payload_free(p);
 }
@@ -213,6 +216,31 @@ static void a_file_that_has_changed_is_found_out(void **state)
 	payload_free(p);
 }
 
+/* Past the tick of the file's times. */
+static void write_later(const char *text, uint64_t offset)
+{
+	usleep(30000);
+	assert_int_equal(io_pwrite(fd, text, strlen(text), offset), 0);
+}
+
+static void a_file_that_is_written_to_while_it_is_sent_is_a_failure(void **state)
+{
+	struct payload *p = new_payload(SIZE);
+	struct digests d;
+
+	(void)state;
+	read_range(p, 0, 3 * MIB, MIB);
+	write_later("xxxx", 4 * MIB);
+	read_range(p, 3 * MIB, SIZE, MIB);
+	assert_int_equal(payload_digests(p, NULL, &d, &err), -1);
+	assert_int_equal(err.kind, ERR_FAILED);
+	assert_string_equal(err.text, "image.raw changed while it was sent; send it when nothing "
+				      "writes to it");
+	assert_int_equal(read_some(p, 0, MIB), -1);
+	assert_non_null(strstr(err.text, "changed while it was sent"));
+	payload_free(p);
+}
+
 /* What changes behind the reading is not sent any more, so it is no error. */
 static void digests_are_of_what_was_sent(void **state)
 {
@@ -222,7 +250,7 @@ static void digests_are_of_what_was_sent(void **state)
 	(void)state;
 	digest_content(HASH_OURS, &known);
 	read_range(p, 0, 3 * MIB, MIB);
-	assert_int_equal(io_pwrite(fd, "xxxx", 4, 100), 0);
+	write_later("xxxx", 100);
 	read_range(p, 3 * MIB, SIZE, MIB);
 	assert_int_equal(payload_digests(p, &known, &known, &err), 0);
 	payload_free(p);
@@ -272,6 +300,7 @@ int main(void)
 		TEST(a_file_cut_short_meanwhile_is_an_error_with_the_place),
 		TEST(a_file_that_cannot_be_read_is_an_error_with_the_place),
 		TEST(a_file_that_has_changed_is_found_out),
+		TEST(a_file_that_is_written_to_while_it_is_sent_is_a_failure),
 		TEST(digests_are_of_what_was_sent),
 		TEST(what_is_not_computed_is_what_is_known),
 		TEST(a_signal_ends_an_extra_pass),

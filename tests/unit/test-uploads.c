@@ -82,7 +82,10 @@ static int forget(void *ctx, const struct upload_note *note)
 
 static int begin(struct uploads *u, const char *id)
 {
-	const struct upload_note note = { id, "http://glance", "project", "a \"name\"\xff" };
+	const struct upload_note note = { .image_id = id,
+					  .endpoint = "http://glance",
+					  .project_id = "project",
+					  .name = "a \"name\"\xff" };
 
 	return uploads_begin(u, &note, &err);
 }
@@ -359,6 +362,40 @@ static void a_note_twice_is_an_error(void **state)
 	assert_true(is_there(ID ".json"));
 }
 
+static void one_run_at_a_time_holds_a_name(void **state)
+{
+	autouploads struct uploads *u = uploads_open(&err), *v = uploads_open(&err);
+	int first = -1, second = -1, other = -1;
+
+	(void)state;
+	assert_int_equal(uploads_lock_name(u, "key", 0, &first, &err), 0);
+	assert_int_equal(uploads_lock_name(v, "key", 0, &second, &err), -1);
+	assert_int_equal(err.kind, ERR_BUSY);
+	assert_int_equal(uploads_lock_name(v, "other", 0, &other, &err), 0);
+	sweep();
+	assert_int_equal(uploads_lock_name(v, "key", 0, &second, &err), -1);
+	uploads_unlock_name(u, "key", &first);
+	assert_int_equal(uploads_lock_name(v, "key", 0, &second, &err), 0);
+	uploads_unlock_name(v, "key", &second);
+	uploads_unlock_name(v, "other", &other);
+	assert_int_equal(rmdir(folder), 0); /* nothing is left */
+}
+
+static void a_name_that_a_killed_run_held_is_free(void **state)
+{
+	autouploads struct uploads *u = uploads_open(&err);
+	int fd = -1;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(uploads_lock_name(u, "key", 0, &fd, &err) < 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	sweep();
+	assert_int_equal(uploads_lock_name(u, "key", 0, &fd, &err), 0);
+	uploads_unlock_name(u, "key", &fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -380,6 +417,8 @@ int main(void)
 		TEST(without_a_home_the_check_says_what_to_set),
 		TEST(a_file_in_the_folders_place_is_refused),
 		TEST(a_note_twice_is_an_error),
+		TEST(one_run_at_a_time_holds_a_name),
+		TEST(a_name_that_a_killed_run_held_is_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

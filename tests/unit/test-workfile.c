@@ -119,7 +119,7 @@ static void the_file_has_no_name_at_any_time(void **state)
 	assert_has_no_name(fd);
 	assert_null(scratch.path);
 	assert_int_equal(workfile_keep(w, &scratch, &err), 0);
-	assert_int_equal(workfile_hint(&scratch, NULL, &err), -1);
+	assert_int_equal(workfile_hint(&scratch, NULL, NULL, &err), -1);
 	assert_false(scratch.receipt.is_kept);
 	assert_int_equal(count_entries(), 0);
 }
