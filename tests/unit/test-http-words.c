@@ -114,6 +114,7 @@ static void secrets_are_covered_before_words_are_changed(void **state)
 	char long_body[400];
 
 	(void)state;
+	assert_true(blanks && token && entity);
 	snprintf(long_body, sizeof long_body, "%288s %s", "x", token);
 	assert_int_equal(http_error(&(struct http_response){ .status = 400, .body = long_body },
 				    "WHAT", &err),
