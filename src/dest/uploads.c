@@ -68,25 +68,6 @@ int uploads_check(struct err *err)
 		      : 0;
 }
 
-/* Several hosts may share a home directory, and a lock of one need not be seen by
- * another.
- */
-static void this_host(struct uuid_text *out)
-{
-	struct err ignored;
-	size_t len;
-	autofree char *machine = io_read_file(AT_FDCWD, "/etc/machine-id", 128, &len, &ignored);
-	char name[256] = "";
-	uint8_t uuid[16];
-
-	gethostname(name, sizeof name - 1);
-	if (machine && len >= 32)
-		uuid_derive(machine, 32, "ccsnap upload", uuid);
-	else
-		uuid_derive(name, strlen(name), "ccsnap upload", uuid);
-	uuid_format(uuid, out->text);
-}
-
 struct uploads *uploads_open(struct err *err)
 {
 	struct uploads *u = calloc(1, sizeof *u);
@@ -105,8 +86,10 @@ struct uploads *uploads_open(struct err *err)
 		err_errno(err, ERR_REFUSED, "cannot open the folder %s", u->folder);
 		return NULL;
 	}
-	this_host(&u->host);
-	return steal(&opened);
+	/* several hosts may share a home directory, and a lock of one need not be seen by
+	 * another
+	 */
+	return uuid_derive_here("", "ccsnap upload", &u->host, err) < 0 ? NULL : steal(&opened);
 }
 
 void uploads_close(struct uploads *u)
