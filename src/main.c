@@ -7,6 +7,7 @@
 #include "commands/commands.h"
 #include "config.h"
 #include "options.h"
+#include "quiesce/guard.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -18,9 +19,11 @@ static const struct {
 	const char *name;
 	int (*run)(const struct options *opt, struct err *err);
 } runners[] = {
-	{ "create", command_create }, { "convert", command_convert }, { "verify", command_verify },
-	{ "upload", command_upload }, { "fetch", command_fetch },     { "list", command_list },
-	{ "prune", command_prune },
+	{ "create", command_create },	{ "convert", command_convert },
+	{ "verify", command_verify },	{ "upload", command_upload },
+	{ "fetch", command_fetch },	{ "list", command_list },
+	{ "prune", command_prune },	{ "inspect", command_inspect },
+	{ "recover", command_recover },
 };
 
 static int run(const struct options *opt, struct err *err)
@@ -84,6 +87,10 @@ int main(int argc, char **argv)
 	bool is_closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
 	int code;
 
+#ifdef HAVE_LIBVIRT
+	if (argc > 0 && str_equal(argv[0], GUARD_NAME))
+		return guard_main(argc, argv);
+#endif
 	umask(077);
 	if (io_open_standard_streams() < 0)
 		return 1;

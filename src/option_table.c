@@ -7,6 +7,7 @@
 #include "dest/dest.h"
 #include "image/image.h"
 #include "options.h"
+#include "quiesce/quiesce.h"
 #include "source/source.h"
 #include "system/identity.h"
 
@@ -23,17 +24,22 @@ enum {
 	UPLOAD = 1 << 4,
 	FETCH = 1 << 5,
 	PRUNE = 1 << 6,
+	INSPECT = 1 << 7,
+	RECOVER = 1 << 8,
 	MAKE = CREATE | CONVERT,   /* what makes an image */
 	PUBLISH = CREATE | UPLOAD, /* what puts one into a store */
 	STORE = PUBLISH | LIST | FETCH | PRUNE,
-	READ = MAKE | VERIFY, /* what reads a disk */
-	ALL = READ | STORE,
+	READ = MAKE | VERIFY,		 /* what reads a disk */
+	VM = CREATE | INSPECT | RECOVER, /* what has to do with domains */
+	ALL = READ | STORE | VM,
 };
 
 const struct command commands[] = {
 	{ "create", "[NAME]",
 	  "capture a system, a directory tree or a disk into an image (the default)", 0, 1,
 	  CREATE },
+	{ "inspect", "", "look at a running instance, and say what create would do", 0, 0,
+	  INSPECT },
 	{ "verify", "IMAGE|ID", "prove that an image is sound and equals its manifest or a disk", 1,
 	  1, VERIFY },
 	{ "convert", "IN OUT", "pack an existing image anew into another file", 2, 2, CONVERT },
@@ -43,6 +49,7 @@ const struct command commands[] = {
 	  FETCH },
 	{ "list", "", "show the images in a store", 0, 0, LIST },
 	{ "prune", "", "remove old images of a series from a store", 0, 0, PRUNE },
+	{ "recover", "", "undo what a killed run has left with a running instance", 0, 0, RECOVER },
 	{ 0 },
 };
 
@@ -75,6 +82,11 @@ static const char *sector_size_name(size_t i)
 	static const char *const names[] = { "512", "4096", NULL };
 
 	return names[i];
+}
+
+static const char *quiesce_name(size_t i)
+{
+	return quiesce_wish_names[i];
 }
 
 static const char *progress_name(size_t i)
@@ -182,6 +194,11 @@ static bool is_not_empty(const char *value)
 	return *value != '\0';
 }
 
+static bool is_absolute(const char *value)
+{
+	return *value == '/';
+}
+
 /* May a file be called so? */
 static bool is_file_name(const char *name)
 {
@@ -235,6 +252,7 @@ static void describe_operations(char *text, size_t cap)
 
 #define SOURCE_GROUP  "What to read"
 #define TREE_GROUP    "A directory tree"
+#define DOMAIN_GROUP  "A running instance"
 #define IMAGE_GROUP   "The image"
 #define WHERE_GROUP   "Where it goes"
 #define SERVICE_GROUP "An image service or server"
@@ -270,7 +288,7 @@ const struct option_def option_table[] = {
 	  .help = "format of IN; what its name ends in when not given",
 	  .choice = source_format_name, .line_only = true },
 	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), CREATE, SOURCE_GROUP,
-	  .of = OF_DISK,
+	  .of = OF_DISK | OF_DOMAIN,
 	  .help = "let the disk name other files (backing files, extents, data files) that are read, too" },
 	{ "allow-backing", 0, OPTION_FLAG, NULL, FIELD(allow_backing), VERIFY, SOURCE_GROUP,
 	  .help = "let the disk given with --against name other files that are read, too",
@@ -318,6 +336,34 @@ const struct option_def option_table[] = {
 	  .accepted = "a whole number of bytes, or with K, M, G, T or P behind it" },
 	{ "no-boot", 0, OPTION_FLAG, NULL, FIELD(no_boot), CREATE, TREE_GROUP, .of = OF_TREE,
 	  .help = "make a data disk that need not boot" },
+
+	{ "domain", 0, OPTION_TEXT, "VM", FIELD(domain), CREATE | INSPECT | RECOVER, DOMAIN_GROUP,
+	  .help = "the libvirt domain: its name, UUID or number", .check = is_not_empty,
+	  .accepted = "the name, UUID or number of a domain" },
+	{ "connect", 0, OPTION_TEXT, "URI", FIELD(connect), VM | PRUNE, DOMAIN_GROUP,
+	  .of = OF_DOMAIN,
+	  .help = "where its libvirtd is; qemu:///system for root and qemu:///session for others "
+		  "when not given",
+	  .check = is_not_empty, .accepted = "a URI of libvirt" },
+	{ "disk", 0, OPTION_TEXT, "TARGET", FIELD(disk), CREATE | INSPECT, DOMAIN_GROUP,
+	  .of = OF_DOMAIN,
+	  .help = "which of its disks (vda, ...); the one that it boots from when not given",
+	  .check = is_not_empty, .accepted = "the target or the path of a disk" },
+	{ "quiesce", 0, OPTION_CHOICE, "HOW", FIELD(quiesce), CREATE | INSPECT, DOMAIN_GROUP,
+	  .of = OF_DOMAIN,
+	  .help = "whether the guest's filesystems are frozen for the instant of the capture: if "
+		  "possible (auto), or else nothing is done (require), or not at all (off)",
+	  .choice = quiesce_name },
+	{ "freeze-timeout", 0, OPTION_NUMBER, "SECONDS", FIELD(freeze_timeout), CREATE,
+	  DOMAIN_GROUP, .of = OF_DOMAIN, .help = "thaw after so long, whatever happens; default 10",
+	  .min = 1, .max = 600, .initial = 10 },
+	{ "trim", 0, OPTION_FLAG, NULL, FIELD(trim), CREATE, DOMAIN_GROUP, .of = OF_DOMAIN,
+	  .help = "let the guest discard its free space first, so that it need not be read" },
+	{ "scratch-dir", 0, OPTION_TEXT, "DIR", FIELD(scratch_dir), CREATE, DOMAIN_GROUP,
+	  .of = OF_DOMAIN,
+	  .help = "where QEMU keeps what the guest overwrites meanwhile, and its socket; "
+		  "/var/lib/ccsnap/scratch for root when not given",
+	  .check = is_absolute, .accepted = "an absolute path of a directory" },
 
 	{ "format", 0, OPTION_CHOICE, "FORMAT", FIELD(format), UPLOAD, IMAGE_GROUP,
 	  .help = "format of IMAGE; what its manifest or name says when not given",
@@ -371,8 +417,10 @@ const struct option_def option_table[] = {
 	{ "property", 0, OPTION_LIST, "KEY=VALUE", FIELD(properties), PUBLISH, WHERE_GROUP,
 	  .help = "give the image this property; may be repeated", .check = is_property,
 	  .accepted = "KEY=VALUE with a KEY, " A_TEXT },
-	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), MAKE | UPLOAD, WHERE_GROUP,
-	  .help = "wait so long for another run that works on the same name; at most 604800 (a week)",
+	{ "lock-wait", 0, OPTION_NUMBER, "SECONDS", FIELD(lock_wait), MAKE | UPLOAD | RECOVER,
+	  WHERE_GROUP,
+	  .help = "wait so long for another run that works on the same name or instance; at most "
+		  "604800 (a week)",
 	  .max = 604800 },
 	{ "series", 0, OPTION_TEXT, "SERIES", FIELD(series), PUBLISH, WHERE_GROUP,
 	  .help = "the series that the image belongs to", .check = is_text,
@@ -397,6 +445,10 @@ const struct option_def option_table[] = {
 	  .help = "only images that were captured from this path on this machine; / when not "
 		  "given",
 	  .accepted = "the path of a directory, file or block device", .line_only = true },
+	{ "domain", 0, OPTION_TEXT, "VM", FIELD(domain), PRUNE, WHERE_GROUP,
+	  .help = "only images of this libvirt domain: its name, UUID or number",
+	  .check = is_not_empty, .accepted = "the name, UUID or number of a domain",
+	  .line_only = true },
 	{ "all-sources", 0, OPTION_FLAG, NULL, FIELD(all_sources), PRUNE, WHERE_GROUP,
 	  .help = "images of the series from other machines and paths, too" },
 
@@ -414,9 +466,14 @@ const struct option_def option_table[] = {
 	  .choice = visibility_name },
 	{ "protected", 0, OPTION_FLAG, NULL, FIELD(make_protected), PUBLISH, SERVICE_GROUP,
 	  .of = OF_SERVICE, .help = "let the service refuse to delete the image" },
-	{ "limit-rate", 0, OPTION_SIZE, "BYTES", FIELD(limit_rate), STORE | VERIFY, SERVICE_GROUP,
-	  .of = OF_SERVICE, .help = "send and receive at most so many bytes a second", .min = 1,
+	{ "limit-rate", 0, OPTION_SIZE, "BYTES", FIELD(limit_rate), CREATE, SERVICE_GROUP,
+	  .of = OF_SERVICE | OF_DOMAIN,
+	  .help = "read a running instance, and send, at most so many bytes a second", .min = 1,
 	  .max = UINT64_MAX,
+	  .accepted = "a whole number of bytes above 0, or with K, M, G, T or P behind it" },
+	{ "limit-rate", 0, OPTION_SIZE, "BYTES", FIELD(limit_rate),
+	  UPLOAD | LIST | FETCH | PRUNE | VERIFY, SERVICE_GROUP, .of = OF_SERVICE,
+	  .help = "send and receive at most so many bytes a second", .min = 1, .max = UINT64_MAX,
 	  .accepted = "a whole number of bytes above 0, or with K, M, G, T or P behind it" },
 	{ "keep-failed", 0, OPTION_FLAG, NULL, FIELD(keep_failed), PUBLISH, SERVICE_GROUP,
 	  .of = OF_SERVICE, .help = "leave at the service what a failed upload has made there" },
@@ -456,7 +513,7 @@ const struct option_def option_table[] = {
 	{ "progress", 0, OPTION_CHOICE, "STYLE", FIELD(progress), READ | UPLOAD | FETCH, RUN_GROUP,
 	  .help = "how to show how far it is; auto is a bar when stderr is a terminal",
 	  .choice = progress_name },
-	{ "json", 0, OPTION_FLAG, NULL, FIELD(json), MAKE | STORE, RUN_GROUP,
+	{ "json", 0, OPTION_FLAG, NULL, FIELD(json), MAKE | STORE | INSPECT, RUN_GROUP,
 	  .help = "print the result as JSON" },
 	{ "config", 0, OPTION_TEXT, "FILE", FIELD(config), ALL, RUN_GROUP,
 	  .help = "read this configuration file instead of the usual two",

@@ -44,8 +44,7 @@ struct option_def {
 	const char *accepted;
 	void (*describe)(char *text, size_t cap); /* accepted, where a table says it */
 
-	/* What kind of source or destination it is about. */
-	enum { OF_ANY, OF_TREE, OF_DISK, OF_SERVICE } of;
+	unsigned of;	/* enum option_of, or'ed: what it is about; 0: anything */
 	bool line_only; /* makes no sense as a configuration key */
 	bool prints;	/* something instead of working; implies line_only */
 };

@@ -13,6 +13,7 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -358,21 +359,27 @@ static int read_files(struct parse *p, struct err *err)
 	return users ? read_if_there(p, RANK_USER_FILE, users, err) : 0;
 }
 
+static int note_limits(struct parse *p, struct err *err)
+{
+	struct options *opt = p->opt;
+
+	opt->limits = calloc(p->use_count + 1, sizeof *opt->limits);
+	if (!opt->limits)
+		return err_nomem(err);
+	for (size_t i = 0; i < p->use_count; i++)
+		if (p->uses[i].def->of)
+			opt->limits[opt->limit_count++] =
+				(struct option_limit){ p->uses[i].def->name, p->uses[i].def->of };
+	return 0;
+}
+
 static int store_uses(struct parse *p, struct err *err)
 {
 	p->rank = RANK_COMMAND_LINE;
 	for (size_t i = 0; i < p->use_count; i++)
 		if (store(p, p->uses[i].def, p->uses[i].shown, p->uses[i].value, err) < 0)
 			return -1;
-	for (size_t i = 0; i < p->use_count; i++) {
-		if (p->uses[i].def->of == OF_TREE)
-			p->opt->for_tree = p->uses[i].def->name;
-		else if (p->uses[i].def->of == OF_DISK)
-			p->opt->for_disk = p->uses[i].def->name;
-		else if (p->uses[i].def->of == OF_SERVICE)
-			p->opt->for_service = p->uses[i].def->name;
-	}
-	return 0;
+	return note_limits(p, err);
 }
 
 /* --- choices that do not go together --- */
@@ -564,6 +571,9 @@ static int check_pairs(struct parse *p, struct err *err)
 	if (opt->quiet && opt->verbose &&
 	    settle(p, "quiet", "verbose", "does not go with --verbose; give one of them", err) < 0)
 		return -1;
+	if (opt->domain && opt->source &&
+	    settle(p, "domain", "source", "does not go with --source; give one of them", err) < 0)
+		return -1;
 	settle_cloud(p);
 	if (check_output(p, err) < 0)
 		return -1;
@@ -667,4 +677,57 @@ void options_free(struct options *opt)
 {
 	for (const struct option_def *def = option_table; def->name; def++)
 		option_reset(opt, def);
+	free(opt->limits);
+	opt->limits = NULL;
+	opt->limit_count = 0;
+}
+
+/* --- what options are about --- */
+
+static const struct {
+	enum option_of of;
+	const char *name;
+} of_names[] = {
+	{ OF_TREE, "a directory tree" },
+	{ OF_DISK, "a disk" },
+	{ OF_DOMAIN, "a domain" },
+	{ OF_SERVICE, "an image service or server" },
+};
+
+/* "a disk or a domain" */
+static void name_kinds(unsigned of, char *text, size_t cap)
+{
+	size_t len = 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < sizeof of_names / sizeof *of_names && len < cap; i++)
+		if (of & of_names[i].of)
+			len += (size_t)snprintf(text + len, cap - len, "%s%s", len ? " or " : "",
+						of_names[i].name);
+}
+
+static int say_misfit(const struct option_limit *limit, unsigned of, const char *source,
+		      const char *destination, struct err *err)
+{
+	char wanted[120], there[120];
+
+	name_kinds(limit->of, wanted, sizeof wanted);
+	name_kinds(of & ~(unsigned)OF_SERVICE, there, sizeof there);
+	if (limit->of & OF_SERVICE)
+		return err_set(err, ERR_USAGE, "--%s is for %s, and %s is none", limit->name,
+			       wanted, destination);
+	if (!source)
+		return err_set(err, ERR_USAGE, "--%s is for %s, and none is given", limit->name,
+			       wanted);
+	return err_set(err, ERR_USAGE, "--%s is for %s, and %s is %s", limit->name, wanted, source,
+		       there);
+}
+
+int options_check_kinds(const struct options *opt, unsigned of, const char *source,
+			const char *destination, struct err *err)
+{
+	for (size_t i = 0; i < opt->limit_count; i++)
+		if (!(opt->limits[i].of & of))
+			return say_misfit(&opt->limits[i], of, source, destination, err);
+	return 0;
 }

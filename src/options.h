@@ -24,6 +24,15 @@ struct command {
 extern const struct command commands[]; /* ends with a NULL name; the first is the default */
 extern const size_t command_count;
 
+/* What kinds of source and destination an option may be about. */
+enum option_of { OF_TREE = 1, OF_DISK = 2, OF_DOMAIN = 4, OF_SERVICE = 8 };
+
+/* An option of the command line that is not about everything. */
+struct option_limit {
+	const char *name;
+	unsigned of;
+};
+
 struct options {
 	const struct command *command; /* NULL: only help and its like, for no command */
 	const char *args[2];	       /* borrowed from argv */
@@ -42,11 +51,14 @@ struct options {
 	char *reset;	     /* NULL: the source's default */
 	bool ignore_warnings, yes, no_update;
 
-	/* An option of the command line that is only for the one kind of source, or for
-	 * images that go elsewhere; NULL for none.  What stands in a file is for the runs
-	 * that it fits.
-	 */
-	const char *for_tree, *for_disk, *for_service;
+	/* running instance */
+	char *domain, *connect, *disk, *quiesce, *scratch_dir;
+	uint64_t freeze_timeout; /* seconds */
+	bool trim;
+
+	/* Of the command line; what stands in a file is for the runs that it fits. */
+	struct option_limit *limits;
+	size_t limit_count;
 
 	/* image */
 	char *format, *compression;
@@ -96,6 +108,12 @@ struct options {
  */
 int options_parse(struct options *opt, int argc, char **argv, struct err *err);
 void options_free(struct options *opt);
+
+/* ERR_USAGE when an option of the command line is about none of the kinds that source and
+ * destination are of (enum option_of, or'ed); the source may be NULL.
+ */
+int options_check_kinds(const struct options *opt, unsigned of, const char *source,
+			const char *destination, struct err *err);
 
 /* For one command, or NULL for the overview. */
 void options_print_help(const struct command *command);

@@ -101,13 +101,13 @@ static bool is_remote(const char *where)
 	return kind && kind->is_remote;
 }
 
-static int set_store(const struct options *opt, struct dest_config *cfg, const char *where,
-		     struct err *err)
+static unsigned service_of(const char *where)
 {
-	if (opt->for_service && !is_remote(where))
-		return err_set(err, ERR_USAGE,
-			       "--%s is for an image service or server, and %s is none",
-			       opt->for_service, where);
+	return is_remote(where) ? OF_SERVICE : 0;
+}
+
+static void set_store(const struct options *opt, struct dest_config *cfg, const char *where)
+{
 	*cfg = (struct dest_config){
 		.where = where,
 		.overwrite = opt->overwrite,
@@ -124,7 +124,6 @@ static int set_store(const struct options *opt, struct dest_config *cfg, const c
 		.stall_seconds = (unsigned)opt->upload_stall_timeout,
 		.total_seconds = (unsigned)opt->upload_timeout,
 	};
-	return 0;
 }
 
 /* file: of --output, where the image is to be there only; else NULL. */
@@ -142,7 +141,9 @@ int plan_store(const struct options *opt, struct dest_config *cfg, char **where,
 {
 	if (find_where(opt, NULL, where, err) < 0)
 		return -1;
-	return set_store(opt, cfg, *where, err);
+	set_store(opt, cfg, *where);
+	return options_check_kinds(opt, service_of(*where) | (opt->domain ? OF_DOMAIN : 0),
+				   opt->domain, *where, err);
 }
 
 /* file: --output, or NULL.  With a remote destination the image stays there, too. */
@@ -152,8 +153,10 @@ static int plan_dest(struct plan *plan, const struct options *opt, const char *f
 	bool is_alone = file && !opt->to;
 
 	if (find_where(opt, is_alone ? file : NULL, &plan->where, err) < 0 ||
-	    set_store(opt, &plan->dest, plan->where, err) < 0)
+	    options_check_kinds(opt, plan->of | service_of(plan->where), plan->source.path,
+				plan->where, err) < 0)
 		return -1;
+	set_store(opt, &plan->dest, plan->where);
 	plan->where_shown = dest_for_messages(plan->where);
 	if (!plan->where_shown)
 		return err_nomem(err);
@@ -205,7 +208,8 @@ static int plan_tree(struct plan *plan, const struct options *opt, struct err *e
 	autofree char *real = realpath(plan->source.path, NULL);
 	bool running = real && str_equal(real, "/");
 
-	plan->is_tree = true;
+	plan->kind = PLAN_TREE;
+	plan->of = OF_TREE;
 	plan->agree = opt->yes || opt->ignore_warnings;
 	plan->tree = (struct tree_config){
 		.path = plan->source.path,
@@ -236,15 +240,42 @@ static int plan_tree(struct plan *plan, const struct options *opt, struct err *e
 		       : data_limit(&plan->max_data_bytes, err);
 }
 
-static int check_kind(const struct plan *plan, const struct options *opt, struct err *err)
+static enum quiesce_wish wish_of(const char *word)
 {
-	const char *wrong = plan->is_tree ? opt->for_disk : opt->for_tree;
+	enum quiesce_wish wish = QUIESCE_AUTO;
 
-	if (!wrong)
-		return 0;
-	return err_set(err, ERR_USAGE, "--%s is for a %s, and %s is a %s", wrong,
-		       plan->is_tree ? "disk" : "directory tree", plan->source.path,
-		       plan->is_tree ? "directory tree" : "disk");
+	for (unsigned i = 0; word && quiesce_wish_names[i]; i++)
+		if (str_equal(word, quiesce_wish_names[i]))
+			wish = (enum quiesce_wish)i;
+	return wish;
+}
+
+void plan_instance(const struct options *opt, struct instance_config *cfg)
+{
+	*cfg = (struct instance_config){
+		.uri = opt->connect,
+		.name = opt->domain,
+		.disk = opt->disk,
+		.wish = wish_of(opt->quiesce),
+		.freeze_seconds = (unsigned)opt->freeze_timeout,
+		.wants_trim = opt->trim,
+		.scratch_dir = opt->scratch_dir,
+		.lock_wait_seconds = (unsigned)opt->lock_wait,
+		.intent = SOURCE_LOOK,
+		.stall_seconds = (unsigned)opt->stall_timeout,
+		.allow_backing = opt->allow_backing,
+		.bytes_per_second = opt->limit_rate,
+	};
+}
+
+static void plan_domain(struct plan *plan, const struct options *opt)
+{
+	plan->kind = PLAN_DOMAIN;
+	plan->of = OF_DOMAIN;
+	plan->source.path = opt->domain;
+	plan_instance(opt, &plan->instance);
+	plan->instance.intent = plan->source.intent;
+	plan->instance.connections = plan->threads;
 }
 
 /* On the heap: it is the thread's if that cannot be called back. */
@@ -291,9 +322,14 @@ static int plan_source(struct plan *plan, const struct options *opt, struct err 
 {
 	mode_t mode;
 
-	if (mode_of(plan, &mode, err) < 0 || (S_ISDIR(mode) && plan_tree(plan, opt, err) < 0))
+	if (opt->domain) {
+		plan_domain(plan, opt);
+		return 0;
+	}
+	if (mode_of(plan, &mode, err) < 0)
 		return -1;
-	return mode ? check_kind(plan, opt, err) : 0;
+	plan->of = mode ? OF_DISK : OF_DISK | OF_TREE;
+	return S_ISDIR(mode) ? plan_tree(plan, opt, err) : 0;
 }
 
 int plan_create(struct plan *plan, const struct options *opt, struct err *err)
@@ -318,6 +354,7 @@ int plan_convert(struct plan *plan, const struct options *opt, struct err *err)
 	*plan = (struct plan){ 0 };
 	plan->source.path = in;
 	plan->source.format = opt->source_format ? opt->source_format : plan_format_of_name(in);
+	plan->of = OF_DISK;
 	if (!plan->source.format)
 		return err_set(err, ERR_USAGE,
 			       "the name %s does not tell its format; say it with --source-format",

@@ -3,6 +3,7 @@
 #define CCSNAP_PLAN_H
 
 #include "dest/dest.h"
+#include "instance.h"
 #include "pipeline/pipeline.h"
 #include "source/source.h"
 #include "tree/tree.h"
@@ -18,15 +19,19 @@ struct err;
 struct image_format;
 struct options;
 
+enum plan_kind { PLAN_DISK, PLAN_TREE, PLAN_DOMAIN };
+
 struct plan {
 	char *name; /* of the image; owned */
-	bool is_tree;
-	struct tree_config tree;     /* what is known before it is looked at */
-	uint64_t max_data_bytes;     /* of a tree: more has to be agreed to */
-	bool agree;		     /* to whatever would be asked */
-	struct source_config source; /* its path is a tree's, too */
-	unsigned sector_size;	     /* 0: any */
-	uint64_t max_virtual_size;   /* 0: no limit */
+	enum plan_kind kind;
+	unsigned of; /* enum option_of, or'ed: what it may be, when that is not known yet */
+	struct instance_config instance; /* of a domain */
+	struct tree_config tree;	 /* what is known before it is looked at */
+	uint64_t max_data_bytes;	 /* of a tree: more has to be agreed to */
+	bool agree;			 /* to whatever would be asked */
+	struct source_config source;	 /* its path is a tree's, too; a domain's name */
+	unsigned sector_size;		 /* 0: any */
+	uint64_t max_virtual_size;	 /* 0: no limit */
 	unsigned stall_seconds;
 
 	const struct image_format *format;
@@ -58,6 +63,9 @@ const char *plan_format_of_name(const char *path);
  * and how to get there; nothing of an image to be.
  */
 int plan_store(const struct options *opt, struct dest_config *cfg, char **where, struct err *err);
+
+/* What the options say of a domain, to look at it. */
+void plan_instance(const struct options *opt, struct instance_config *cfg);
 
 /* How its source is read and packed. */
 struct pipeline_config plan_pipeline(const struct plan *plan);

@@ -24,12 +24,12 @@ static int check_amount(const struct preflight *p, struct err *err)
 	uint64_t bytes = p->report->tree.data_bytes;
 	char what[700];
 
-	if (!plan->is_tree || bytes <= plan->max_data_bytes)
+	if (plan->kind != PLAN_TREE || bytes <= plan->max_data_bytes)
 		return 0;
 	snprintf(what, sizeof what,
 		 "%.500s holds %llu MB of data, CC_SNAPSHOT_MAX_TARBALL_SIZE "
 		 "allows %llu MB",
-		 p->source->name, (unsigned long long)(bytes / 1000000),
+		 p->name, (unsigned long long)(bytes / 1000000),
 		 (unsigned long long)(plan->max_data_bytes / 1000000));
 	if (plan->agree || plan->dry_run) {
 		log_warn("%s", what);
@@ -46,24 +46,37 @@ static int check_amount(const struct preflight *p, struct err *err)
 int preflight_limits(const struct preflight *p, struct err *err)
 {
 	const struct plan *plan = p->plan;
-	uint64_t size = p->source->size, max = plan->format->size_max(plan->cluster_size);
+	uint64_t size = p->size, max = plan->format->size_max(plan->cluster_size);
 
 	if (plan->max_virtual_size && size > plan->max_virtual_size)
 		return err_set(err, ERR_REFUSED,
-			       "%s is %llu bytes large, --max-virtual-size allows %llu",
-			       p->source->name, (unsigned long long)size,
+			       "%s is %llu bytes large, --max-virtual-size allows %llu", p->name,
+			       (unsigned long long)size,
 			       (unsigned long long)plan->max_virtual_size);
 	if (size > max)
 		return err_set(err, ERR_REFUSED,
 			       "%s is %llu bytes large; %s with clusters of %s ends at %s; "
 			       "use a larger --cluster-size",
-			       p->source->name, (unsigned long long)size, plan->format->name,
+			       p->name, (unsigned long long)size, plan->format->name,
 			       size_format(plan->cluster_size).text, size_format(max).text);
-	if (plan->sector_size && plan->sector_size != p->source->sector_size)
+	if (plan->sector_size && plan->sector_size != p->sector_size)
 		return err_set(err, ERR_REFUSED,
-			       "%s has %u-byte sectors, --sector-size asks for %u", p->source->name,
-			       p->source->sector_size, plan->sector_size);
+			       "%s has %u-byte sectors, --sector-size asks for %u", p->name,
+			       p->sector_size, plan->sector_size);
 	return check_amount(p, err);
+}
+
+static int measure(const struct preflight *p, const struct pipeline_config *cfg, struct estimate *e,
+		   struct err *err)
+{
+	size_t cluster_size = p->plan->cluster_size;
+
+	if (p->source)
+		return pipeline_measure(cfg, p->source, cluster_size, e, err);
+	*e = (struct estimate){ 0 };
+	e->most_bytes = round_up(MIN(p->allocated_bytes, p->size), cluster_size);
+	e->likely_bytes = e->most_bytes;
+	return 0;
 }
 
 /* What takes no more than is free needs no sample, unless somebody wants to
@@ -76,12 +89,12 @@ static int weigh(const struct preflight *p, struct estimate *e, struct err *err)
 	size_t cluster_size = p->plan->cluster_size;
 	uint64_t extra;
 
-	if (pipeline_measure(&cfg, p->source, cluster_size, e, err) < 0)
+	if (measure(p, &cfg, e, err) < 0)
 		return -1;
 	p->report->estimate.mapped_bytes = e->most_bytes;
-	extra = NOTES_BYTES + p->plan->format->overhead(p->source->size, cluster_size,
-							e->most_bytes / cluster_size);
-	if ((p->plan->dry_run || e->most_bytes + extra > p->dest->free_bytes) &&
+	extra = NOTES_BYTES +
+		p->plan->format->overhead(p->size, cluster_size, e->most_bytes / cluster_size);
+	if (p->source && (p->plan->dry_run || e->most_bytes + extra > p->dest->free_bytes) &&
 	    pipeline_sample(&cfg, p->source, cluster_size, e, err) < 0)
 		return -1;
 	e->most_bytes += extra;

@@ -10,6 +10,7 @@
 #include "config.h"
 #include "dest/dest.h"
 #include "dest/provenance.h"
+#include "instance.h"
 #include "plan.h"
 #include "tree/tree.h"
 
@@ -159,13 +160,47 @@ static int add_provenance(char ***list, const struct tree_facts *facts, struct e
 	return 0;
 }
 
+/* --- what is known of a domain -------------------------------------------------------- */
+
+/* Of the disk, in the image service's words, where they say all that is needed: a SCSI disk
+ * has a controller, too, that has to be the right one.
+ */
+static const char *disk_bus_of(const struct instance_facts *facts)
+{
+	static const char *const known[] = { "virtio", "sata", "ide", "usb" };
+
+	for (size_t i = 0; facts->bus && i < sizeof known / sizeof *known; i++)
+		if (str_equal(facts->bus, known[i]))
+			return known[i];
+	return NULL;
+}
+
+static int add_hardware(char ***list, const struct instance_facts *facts, struct err *err)
+{
+	return add_found(list, "architecture", facts->architecture, err) < 0 ||
+			       add_found(list, "hw_firmware_type", facts->firmware, err) < 0 ||
+			       add_found(list, "hw_disk_bus", disk_bus_of(facts), err) < 0
+		       ? -1
+		       : 0;
+}
+
 /* --- what is known besides ----------------------------------------------------------- */
 
-static int add_own(char ***list, const struct plan *plan, struct err *err)
+static int source_id(const struct plan *plan, const struct instance_facts *instance,
+		     struct uuid_text *out, struct err *err)
+{
+	if (!instance)
+		return properties_source_id(plan->source.path, out, err);
+	properties_domain_id(instance->uuid, out);
+	return 0;
+}
+
+static int add_own(char ***list, const struct plan *plan, const struct instance_facts *instance,
+		   struct err *err)
 {
 	struct uuid_text source;
 
-	if (properties_source_id(plan->source.path, &source, err) < 0 ||
+	if (source_id(plan, instance, &source, err) < 0 ||
 	    properties_set(list, PROPERTY_VERSION, PACKAGE_VERSION, err) < 0)
 		return -1;
 	if (plan->series && properties_set(list, PROPERTY_SERIES, plan->series, err) < 0)
@@ -195,7 +230,8 @@ int properties_set_users(char ***list, char *const *pairs, struct err *err)
 	return 0;
 }
 
-char **properties_of(const struct plan *plan, const struct tree_facts *facts, struct err *err)
+char **properties_of(const struct plan *plan, const struct tree_facts *tree,
+		     const struct instance_facts *instance, struct err *err)
 {
 	autostrings char **list = calloc(1, sizeof *list);
 
@@ -203,11 +239,13 @@ char **properties_of(const struct plan *plan, const struct tree_facts *facts, st
 		err_nomem(err);
 		return NULL;
 	}
-	if (facts && add_system(&list, facts, err) < 0)
+	if (tree && add_system(&list, tree, err) < 0)
 		return NULL;
-	if (add_own(&list, plan, err) < 0)
+	if (instance && add_hardware(&list, instance, err) < 0)
 		return NULL;
-	if (facts && add_provenance(&list, facts, err) < 0)
+	if (add_own(&list, plan, instance, err) < 0)
+		return NULL;
+	if (tree && add_provenance(&list, tree, err) < 0)
 		return NULL;
 	return properties_set_users(&list, plan->properties, err) < 0 ? NULL : steal(&list);
 }
@@ -221,4 +259,12 @@ int properties_source_id(const char *path, struct uuid_text *out, struct err *er
 	if (!real)
 		return err_errno(err, ERR_FAILED, "cannot find %s", path);
 	return uuid_derive_here(real, "image source", out, err);
+}
+
+void properties_domain_id(const char *uuid, struct uuid_text *out)
+{
+	uint8_t id[16];
+
+	uuid_derive(uuid, strlen(uuid), "image source domain", id);
+	uuid_format(id, out->text);
 }

@@ -8,13 +8,15 @@
  * which replaces one of the same key.
  */
 struct err;
+struct instance_facts;
 struct plan;
 struct tree_facts;
 
-/* "KEY=VALUE" strings, ends with NULL (malloc, freed by str_list_free).  facts NULL: no
- * tree.  user: plan->properties.
+/* "KEY=VALUE" strings, ends with NULL (malloc, freed by str_list_free).  tree, instance: NULL
+ * where the source is none.  user: plan->properties.
  */
-char **properties_of(const struct plan *plan, const struct tree_facts *facts, struct err *err);
+char **properties_of(const struct plan *plan, const struct tree_facts *tree,
+		     const struct instance_facts *instance, struct err *err);
 
 /* The same with one more, or another value for a key that is there.  *list is replaced. */
 int properties_set(char ***list, const char *key, const char *value, struct err *err);
@@ -29,5 +31,8 @@ int properties_set_users(char ***list, char *const *pairs, struct err *err);
  */
 struct uuid_text;
 int properties_source_id(const char *path, struct uuid_text *out, struct err *err);
+
+/* The same for a domain, wherever it runs: derived from its UUID. */
+void properties_domain_id(const char *uuid, struct uuid_text *out);
 
 #endif

@@ -10,6 +10,7 @@
  * borrows lives until snapshot_free, which removes whatever is unpublished.
  */
 struct err;
+struct instance_facts;
 struct plan;
 struct progress;
 struct report;
@@ -28,6 +29,9 @@ const char *snapshot_destination(const struct snapshot *s);
 
 /* Of a tree that was planned, else NULL. */
 const struct tree_facts *snapshot_tree(const struct snapshot *s);
+
+/* Of a domain that was found, else NULL. */
+const struct instance_facts *snapshot_instance(const struct snapshot *s);
 
 void snapshot_free(struct snapshot *s); /* NULL is fine */
 

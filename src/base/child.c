@@ -59,7 +59,15 @@ static const char *const inherited[] = {
 	"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "LD_LIBRARY_PATH",
 };
 
-#define INHERITED_COUNT (sizeof inherited / sizeof *inherited)
+/* On top of that: where services and their credentials are. */
+static const char *const inherited_by_heirs[] = {
+	"XDG_RUNTIME_DIR",   "XDG_CONFIG_HOME",	    "XDG_CACHE_HOME",
+	"XDG_DATA_HOME",     "XDG_STATE_HOME",	    "USER",
+	"LOGNAME",	     "SSH_AUTH_SOCK",	    "KRB5CCNAME",
+	"LIBVIRT_AUTH_FILE", "LIBVIRT_DEFAULT_URI",
+};
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static size_t count_strings(const char *const *list)
 {
@@ -81,20 +89,34 @@ static bool is_set_in(const char *const *env, const char *name)
 	return false;
 }
 
-static char **make_environment(struct launch *launch, struct err *err)
+/* Those of names that are set, behind envp[*n]; returns how many found no memory. */
+static size_t inherit(char **envp, size_t *n, const char *const *names, size_t count,
+		      const char *const *own)
 {
-	const char *const *own = launch->cfg->env;
-	autostrings char **envp = calloc(INHERITED_COUNT + count_strings(own) + 3, sizeof *envp);
-	size_t n = 0, failed = 0;
+	size_t failed = 0;
 
-	for (size_t i = 0; envp && i < INHERITED_COUNT; i++) {
-		const char *value = is_set_in(own, inherited[i]) ? NULL : getenv(inherited[i]);
+	for (size_t i = 0; i < count; i++) {
+		const char *value = is_set_in(own, names[i]) ? NULL : getenv(names[i]);
 
-		if (value && (envp[n] = str_format("%s=%s", inherited[i], value)))
-			n++;
+		if (value && (envp[*n] = str_format("%s=%s", names[i], value)))
+			++*n;
 		else if (value)
 			failed++;
 	}
+	return failed;
+}
+
+static char **make_environment(struct launch *launch, struct err *err)
+{
+	const char *const *own = launch->cfg->env;
+	size_t room = COUNT(inherited) + COUNT(inherited_by_heirs) + count_strings(own) + 3;
+	autostrings char **envp = calloc(room, sizeof *envp);
+	size_t n = 0, failed = 0;
+
+	if (envp)
+		failed += inherit(envp, &n, inherited, COUNT(inherited), own);
+	if (envp && launch->cfg->bond == CHILD_HEIR)
+		failed += inherit(envp, &n, inherited_by_heirs, COUNT(inherited_by_heirs), own);
 	for (; envp && own && *own; own++) {
 		if ((envp[n] = strdup(*own)))
 			n++;
@@ -180,14 +202,21 @@ static int place_descriptors(struct launch *launch)
 	return 0;
 }
 
+static const char *program_of(const struct child_config *cfg)
+{
+	return cfg->program ? cfg->program : cfg->argv[0];
+}
+
 /* The forked process, up to exec. */
 static void become(struct launch *launch)
 {
 	char **argv = (char **)(uintptr_t)launch->cfg->argv;
+	bool is_heir = launch->cfg->bond == CHILD_HEIR;
 	int cause;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != launch->parent)
+	if (!is_heir)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!is_heir && getppid() != launch->parent)
 		_exit(127); /* it died before the line above */
 	setsid();	    /* Ctrl-C is for us to handle */
 	reset_signals();
@@ -196,7 +225,7 @@ static void become(struct launch *launch)
 	/* Confined first: the rules' own number may be taken by another. */
 	if ((!launch->cfg->readable || confine_enter(launch->rules) == 0) &&
 	    place_descriptors(launch) == 0)
-		execvpe(argv[0], argv, launch->envp);
+		execvpe(program_of(launch->cfg), argv, launch->envp);
 	cause = errno;
 	if (write(launch->report, &cause, sizeof cause) < 0)
 		_exit(126);
@@ -271,7 +300,7 @@ static char *find_program(const char *name)
 
 static int prepare_rules(const struct child_config *cfg, int *rules, struct err *err)
 {
-	autofree char *program = find_program(cfg->argv[0]);
+	autofree char *program = find_program(program_of(cfg));
 	const struct confine_config confine = {
 		.readable = cfg->readable,
 		.program = program,
@@ -306,9 +335,9 @@ struct child *child_start(const struct child_config *cfg, struct err *err)
 		return NULL;
 	}
 	child->ended = 1; /* nothing to reap yet */
+	child->stderr_fd = -1;
 	name_child(child, cfg->argv[0]);
-	child->stderr_fd = open_stderr(err);
-	if (child->stderr_fd < 0)
+	if (cfg->bond == CHILD_HELPER && (child->stderr_fd = open_stderr(err)) < 0)
 		return NULL;
 	if (null < 0 || (cfg->stdout_fd && pipe2(out, O_CLOEXEC) < 0)) {
 		err_errno(err, ERR_FAILED, "cannot start %s", cfg->argv[0]);
@@ -323,7 +352,7 @@ struct child *child_start(const struct child_config *cfg, struct err *err)
 	launch.rules = rules;
 	launch.std[0] = null;
 	launch.std[1] = cfg->stdout_fd ? out_write : cfg->stdout_file ? *cfg->stdout_file : null;
-	launch.std[2] = child->stderr_fd;
+	launch.std[2] = cfg->bond == CHILD_HELPER ? child->stderr_fd : STDERR_FILENO;
 	child->ended = 0;
 	if (launch_child(child, &launch, err) < 0) {
 		child->ended = 1;
@@ -336,7 +365,7 @@ struct child *child_start(const struct child_config *cfg, struct err *err)
 
 const char *child_last_words(struct child *child)
 {
-	off_t end = lseek(child->stderr_fd, 0, SEEK_CUR);
+	off_t end = child->stderr_fd < 0 ? 0 : lseek(child->stderr_fd, 0, SEEK_CUR);
 	off_t start =
 		end > (off_t)sizeof child->words - 1 ? end - (off_t)sizeof child->words + 1 : 0;
 	ssize_t n =
@@ -440,6 +469,20 @@ int child_expect_success(struct child *child, struct err *err)
 	return say_failure(child, err);
 }
 
+int child_has_ended(struct child *child)
+{
+	return reap(child, WNOHANG);
+}
+
+void child_leave(struct child *child)
+{
+	if (!child)
+		return;
+	if (child->stderr_fd >= 0)
+		close(child->stderr_fd);
+	free(child);
+}
+
 void child_stop(struct child *child)
 {
 	const struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
@@ -455,7 +498,5 @@ void child_stop(struct child *child)
 		kill(child->pid, SIGKILL);
 		child_wait(child);
 	}
-	if (child->stderr_fd >= 0)
-		close(child->stderr_fd);
-	free(child);
+	child_leave(child);
 }

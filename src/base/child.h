@@ -18,8 +18,19 @@ struct stat;
  */
 struct child;
 
+enum child_bond {
+	CHILD_HELPER, /* all of the above */
+
+	/* It outlives us, has our stderr (no last words) and of our environment also what leads to
+	 * services: for this program itself, started anew to end what we may not get to.
+	 */
+	CHILD_HEIR,
+};
+
 struct child_config {
 	const char *const *argv; /* argv[0] is looked up in PATH */
+	const char *program;	 /* NULL, or the path of what is started under that name */
+	enum child_bond bond;
 
 	/* Descriptors of ours that the child gets as 3, 4, ...; nothing else
 	 * of ours is open in it.
@@ -71,10 +82,16 @@ int child_check_files(const struct child *child,
 /* Wait for it to end by itself.  Returns its exit status as waitpid gives it. */
 int child_wait(struct child *child);
 
-/* The same, but an error unless it exits with 0: ERR_FAILED with its last words,
+/* Has it ended by now? */
+int child_has_ended(struct child *child);
+
+/* The same as child_wait, but an error unless it exits with 0: ERR_FAILED with its last words,
  * ERR_INTERRUPTED when a signal comes first.
  */
 int child_expect_success(struct child *child, struct err *err);
+
+/* Let it run on without us, and free. */
+void child_leave(struct child *child);
 
 /* SIGTERM, a moment's patience, SIGKILL, reap, free.  NULL is fine. */
 void child_stop(struct child *child);

@@ -24,7 +24,7 @@ struct patience {
 	int result;
 	struct err err;
 	bool quit;
-	bool lost; /* the caller's */
+	bool lost, is_deaf; /* the caller's */
 };
 
 static void *patience_main(void *arg)
@@ -105,7 +105,7 @@ static int wait_for(struct patience *p, unsigned seconds, const atomic_uint_fast
 			return err_set(err, ERR_FAILED,
 				       "%s: no answer for %u seconds (see --stall-timeout)", what,
 				       seconds);
-		if (!signalled && interrupt_pending())
+		if (!signalled && !p->is_deaf && interrupt_pending())
 			signalled = clock_ns();
 		if (signalled && clock_seconds_since(signalled) >= GRACE_SECONDS)
 			return interrupt_check(err);
@@ -128,6 +128,11 @@ int patience_run(struct patience *p, int (*work)(void *ctx, struct err *err), vo
 	if (p->result < 0)
 		*err = p->err;
 	return p->result;
+}
+
+void patience_ignore_signals(struct patience *p)
+{
+	p->is_deaf = true;
 }
 
 int patience_is_lost(const struct patience *p)

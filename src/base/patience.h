@@ -27,6 +27,9 @@ int patience_run(struct patience *p, int (*work)(void *ctx, struct err *err), vo
 		 unsigned seconds, const atomic_uint_fast64_t *pulse, const char *what,
 		 struct err *err);
 
+/* From now on only the seconds end a wait: for what undoes something. */
+void patience_ignore_signals(struct patience *p);
+
 /* Was something given up? */
 int patience_is_lost(const struct patience *p);
 

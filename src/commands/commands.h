@@ -14,6 +14,8 @@ int command_verify(const struct options *opt, struct err *err);
 int command_list(const struct options *opt, struct err *err);
 int command_upload(const struct options *opt, struct err *err);
 int command_fetch(const struct options *opt, struct err *err);
+int command_inspect(const struct options *opt, struct err *err);
+int command_recover(const struct options *opt, struct err *err);
 int command_prune(const struct options *opt, struct err *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "image/image.h"
+#include "instance.h"
 #include "options.h"
 #include "plan.h"
 #include "report/report.h"
@@ -123,12 +124,34 @@ static void print_tree(const struct tree_facts *facts)
 
 /* --- the two ends ---------------------------------------------------------------- */
 
+static void print_domain(const struct report *r)
+{
+	char name[512], disk[64], path[4096];
+
+	printf("source       domain %s (%s), disk %s: %s (%s, %s)\n",
+	       log_printable(name, sizeof name, r->source.domain.name), r->source.domain.state,
+	       log_printable(disk, sizeof disk, r->source.domain.disk),
+	       log_printable(path, sizeof path, r->source.path), r->source.format,
+	       size_format(r->source.size_bytes).text);
+}
+
+static void print_wish(const struct report *r, const struct instance_facts *facts)
+{
+	if (facts && facts->is_active)
+		printf("quiesce      %s; the guest agent %s\n", r->quiesce.requested,
+		       facts->has_agent ? "is connected" : "is not there");
+}
+
 static void print_source(const struct plan *plan, const struct report *r,
 			 const struct tree_facts *facts)
 {
 	char shown[4096];
 	uint64_t size = r->source.size_bytes + r->source.padding_bytes;
 
+	if (r->source.domain.name) {
+		print_domain(r);
+		return;
+	}
 	log_printable(shown, sizeof shown, plan->source.path);
 	if (facts)
 		printf("source       %s (a directory tree, as a disk of %s)\n", shown,
@@ -146,6 +169,7 @@ static void print_plan(const struct plan *plan, const struct report *r, const st
 	char shown[4096];
 
 	print_source(plan, r, facts);
+	print_wish(r, snapshot_instance(s));
 	printf("image        %s\n", log_printable(shown, sizeof shown, snapshot_destination(s)));
 	printf("format       %s, compression %s", plan->format->name, plan->compression);
 	if (plan->codec)
@@ -155,9 +179,12 @@ static void print_plan(const struct plan *plan, const struct report *r, const st
 	print_readers("read by      ", r);
 	printf("to read      %s (the rest is known to be zero)\n",
 	       size_format(r->estimate.mapped_bytes).text);
-	printf("size         about %s, from a sample of %s\n",
-	       size_format(r->estimate.image_bytes).text,
-	       size_format(r->estimate.sampled_bytes).text);
+	if (r->estimate.sampled_bytes)
+		printf("size         about %s, from a sample of %s\n",
+		       size_format(r->estimate.image_bytes).text,
+		       size_format(r->estimate.sampled_bytes).text);
+	else
+		printf("size         at most %s\n", size_format(r->estimate.image_bytes).text);
 	printf("free there   %s: %s\n",
 	       r->estimate.free_bytes == UINT64_MAX ? (r->exit_code ? "unknown" : "no limit")
 						    : size_format(r->estimate.free_bytes).text,
@@ -203,6 +230,21 @@ static void print_times(const struct report *r, const char *destination)
 	printf("\n");
 }
 
+/* How still it held. */
+static void print_quiesce(const struct report *r)
+{
+	char shown[400];
+
+	if (r->quiesce.quiesced)
+		printf("  quiesced: %u filesystem%s frozen, guest held for %.0f ms\n",
+		       r->quiesce.filesystems, r->quiesce.filesystems == 1 ? "" : "s",
+		       r->quiesce.frozen_ms);
+	else if (r->quiesce.method)
+		printf("  crash-consistent%s%s\n", r->quiesce.reason ? ": " : "",
+		       r->quiesce.reason ? log_printable(shown, sizeof shown, r->quiesce.reason)
+					 : "");
+}
+
 static void print_result(const struct report *r, const char *destination)
 {
 	print_arrival(r, destination);
@@ -211,6 +253,7 @@ static void print_result(const struct report *r, const char *destination)
 		printf(" (%s level %d)", r->image.compression, r->image.level);
 	printf(" of %s, %s of it data\n", size_format(r->capture.virtual_size_bytes).text,
 	       size_format(r->capture.data_bytes).text);
+	print_quiesce(r);
 	printf("  ");
 	print_times(r, destination);
 	printf("  sha256 %s\n", r->image.digests.sha256);

@@ -8,6 +8,7 @@
 #include "commands/commands.h"
 #include "dest/dest.h"
 #include "dest/manifest.h"
+#include "instance.h"
 #include "options.h"
 #include "plan.h"
 #include "properties.h"
@@ -180,14 +181,29 @@ static int check_options(const struct options *opt, struct err *err)
 		       "is ever removed");
 }
 
+static int find_source(struct pruning *p, struct err *err)
+{
+	const struct options *opt = p->opt;
+	struct uuid_text uuid;
+
+	if (opt->all_sources)
+		return 0;
+	if (opt->domain) {
+		if (instance_uuid(opt->connect, opt->domain, &uuid, err) < 0)
+			return err_context(err, "--domain");
+		properties_domain_id(uuid.text, &p->source);
+		return 0;
+	}
+	if (properties_source_id(opt->source ? opt->source : "/", &p->source, err) == 0)
+		return 0;
+	err->kind = ERR_REFUSED;
+	return err_context(err, "--source");
+}
+
 static int prune(struct pruning *p, struct err *err)
 {
-	const char *source = p->opt->source ? p->opt->source : "/";
-
-	if (!p->opt->all_sources && properties_source_id(source, &p->source, err) < 0) {
-		err->kind = ERR_REFUSED;
-		return err_context(err, "--source");
-	}
+	if (find_source(p, err) < 0)
+		return -1;
 	return find_images(p, err) < 0 ? -1 : remove_and_tell(p, err);
 }
 

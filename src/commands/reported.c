@@ -35,11 +35,17 @@ static enum report_status status_of(const struct err *err)
 	}
 }
 
+/* Although somebody would have liked it: of a domain that was running. */
+static bool was_not_quiesced(const struct report *r)
+{
+	return r->quiesce.method && r->quiesce.reason && !r->quiesce.quiesced;
+}
+
 /* Of an image that is there: not all of it was kept, or nothing proves it. */
 static bool has_warnings(const struct report *r)
 {
 	return (r->tree.account && account_has_warnings(r->tree.account)) ||
-	       (r->upload.arrived && !r->upload.verified_by);
+	       (r->upload.arrived && !r->upload.verified_by) || was_not_quiesced(r);
 }
 
 /* How it ended; err is NULL when well. */

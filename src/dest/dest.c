@@ -3,11 +3,11 @@
 
 #include "base/array.h"
 #include "base/err.h"
+#include "base/own_folder.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "base/uuid.h"
 #include "dest/kinds.h"
-#include "dest/own_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

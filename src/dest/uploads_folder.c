@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dest/own_folder.h"
+#include "base/own_folder.h"
 #include "dest/uploads.h"
 
 char *uploads_default_folder(void)

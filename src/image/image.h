@@ -61,12 +61,18 @@ struct image {
 	const struct digests *digests;
 };
 
+/* When a format that could have its digests in passing computes them: later, by the caller, is
+ * for sources that should not be kept waiting.
+ */
+enum image_hashing { IMAGE_HASH_IN_PASSING, IMAGE_HASH_LATER };
+
 struct image_config {
 	int fd;			 /* an empty regular file, open for reading and writing */
 	const char *name;	 /* for messages */
 	uint64_t size;		 /* of the guest disk, a multiple of 512 */
 	size_t cluster_size;	 /* a power of two in the format's range */
 	const char *compression; /* "none" or a name that the format knows */
+	enum image_hashing hashing;
 };
 
 struct image_format {

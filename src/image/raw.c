@@ -14,8 +14,10 @@
  */
 struct raw {
 	struct image base;
-	uint64_t next;	   /* all before was put */
-	struct hash *hash; /* of that; NULL when some was put again */
+	uint64_t next; /* all before was put */
+	bool is_again; /* what is being put was put before */
+	struct hash
+		*hash; /* of all before next; NULL when some was put again, or it is not wanted */
 	struct digests digests;
 };
 
@@ -34,8 +36,8 @@ static int write_zeros(struct raw *raw, uint64_t len, uint64_t offset, struct er
 /* Where nothing was put yet, there is a hole. */
 static int put_zeros(struct raw *raw, uint64_t len, uint64_t offset, struct err *err)
 {
-	if (raw->hash)
-		return hash_zeros(raw->hash, len, err);
+	if (!raw->is_again)
+		return raw->hash ? hash_zeros(raw->hash, len, err) : 0;
 	if (fallocate(raw->base.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
 		      (off_t)len) == 0)
 		return 0;
@@ -74,7 +76,8 @@ static int raw_put(struct image *img, const struct chunk *chunk, struct err *err
 	struct raw *raw = (struct raw *)img;
 	size_t i = 0;
 
-	if (chunk->offset < raw->next) {
+	raw->is_again = chunk->offset < raw->next;
+	if (raw->is_again) {
 		hash_stop(raw->hash);
 		raw->hash = NULL;
 	}
@@ -148,8 +151,7 @@ struct image *raw_create(const struct image_config *cfg, struct err *err)
 		.fd = cfg->fd,
 		.name = cfg->name,
 	};
-	raw->hash = hash_start(HASH_OURS, err);
-	if (!raw->hash)
+	if (cfg->hashing == IMAGE_HASH_IN_PASSING && !(raw->hash = hash_start(HASH_OURS, err)))
 		goto fail;
 	if (ftruncate(cfg->fd, (off_t)cfg->size) < 0) {
 		err_errno(err, ERR_FAILED, "cannot make %s %llu bytes long", cfg->name,

@@ -15,7 +15,8 @@
 #define CHUNK_SIZE (2 * MIB)
 
 /* Read in pieces that stay in a core's cache until they are packed: packing
- * cold memory costs half as much again.
+ * cold memory costs half as much again.  A source that has to be waited for wants
+ * to be asked for more (read_size).
  */
 #define READ_SIZE (256 * KIB)
 
@@ -26,7 +27,7 @@ struct worker {
 	pthread_t thread;
 	struct run *run;
 	void *state;	/* the codec's */
-	uint8_t *piece; /* READ_SIZE, or a cluster when that is more */
+	uint8_t *piece; /* piece_size */
 };
 
 /* One pipeline_run.  On the heap: a thread that is stuck in the source keeps
@@ -173,7 +174,7 @@ static struct run *run_new(const struct pipeline_config *cfg, struct source *src
 	run->cfg.workers = workers;
 	run->src = src;
 	run->cluster_size = img->cluster_size;
-	run->piece_size = MAX(READ_SIZE, img->cluster_size);
+	run->piece_size = MAX(MAX(READ_SIZE, src->read_size), img->cluster_size);
 	if (ring_init(&run->ring, workers * 2 + 2, &cursor, err) < 0) {
 		free(run);
 		return NULL;

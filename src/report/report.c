@@ -7,16 +7,17 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "config.h"
+#include "report/value.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 const char *const report_phase_names[PHASE_COUNT] = {
-	[PHASE_PLAN] = "plan", [PHASE_CHECK] = "check",	    [PHASE_CAPTURE] = "capture",
-	[PHASE_HASH] = "hash", [PHASE_PUBLISH] = "publish",
+	[PHASE_PLAN] = "plan",	     [PHASE_CHECK] = "check",	  [PHASE_HOLD] = "hold",
+	[PHASE_CAPTURE] = "capture", [PHASE_RELEASE] = "release", [PHASE_HASH] = "hash",
+	[PHASE_PUBLISH] = "publish",
 };
 
 static const char *const status_names[] = {
@@ -77,58 +78,6 @@ void report_warn(void *report, const char *warning)
 		r->warnings_omitted++;
 }
 
-/* --- values: NULL is out of memory, which put() passes on --- */
-
-static json_t *text(const char *s)
-{
-	autofree char *utf8 = NULL;
-
-	if (!s)
-		return json_null();
-	utf8 = str_to_utf8(s);
-	return utf8 ? json_string(utf8) : NULL;
-}
-
-/* Sizes are those of files, so they fit. */
-static json_t *integer(uint64_t n)
-{
-	return json_integer((json_int_t)MIN(n, (uint64_t)INT64_MAX));
-}
-
-static json_t *integer_or_null(uint64_t n, bool known)
-{
-	return known ? integer(n) : json_null();
-}
-
-/* To the millisecond, so that none needs an exponent.  What did not run, and
- * what is no number, is null.
- */
-static json_t *seconds(double s)
-{
-	if (!(s >= 0 && s < 1e12))
-		return json_null();
-	return json_real((double)(int64_t)(s * 1e3 + 0.5) / 1e3);
-}
-
-static int put(json_t *object, const char *key, json_t *value)
-{
-	return json_object_set_new(object, key, value);
-}
-
-static int append(json_t *array, json_t *value)
-{
-	return json_array_append_new(array, value);
-}
-
-/* Members were put into object; bad tells whether one of them failed. */
-static json_t *finish(json_t *object, int bad)
-{
-	if (!bad)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
 /* --- sections --- */
 
 static json_t *phases(const struct report *r)
@@ -142,11 +91,27 @@ static json_t *phases(const struct report *r)
 		if (!(r->phase_seconds[i] >= 0))
 			continue;
 		phase = json_object();
-		bad |= put(phase, "name", text(report_phase_names[i]));
-		bad |= put(phase, "seconds", seconds(r->phase_seconds[i]));
-		bad |= append(array, phase);
+		bad |= value_put(phase, "name", value_text(report_phase_names[i]));
+		bad |= value_put(phase, "seconds", value_seconds(r->phase_seconds[i]));
+		bad |= value_append(array, phase);
 	}
-	return finish(array, bad);
+	return value_finish(array, bad);
+}
+
+static json_t *domain(const struct report *r)
+{
+	json_t *o;
+	int bad = 0;
+
+	if (!r->source.domain.name)
+		return json_null();
+	o = json_object();
+	bad |= value_put(o, "name", value_text(r->source.domain.name));
+	bad |= value_put(o, "uuid", value_text(r->source.domain.uuid));
+	bad |= value_put(o, "uri", value_text(r->source.domain.uri));
+	bad |= value_put(o, "state", value_text(r->source.domain.state));
+	bad |= value_put(o, "disk", value_text(r->source.domain.disk));
+	return value_finish(o, bad);
 }
 
 static json_t *source(const struct report *r)
@@ -158,15 +123,37 @@ static json_t *source(const struct report *r)
 	if (!r->source.kind)
 		return json_null();
 	o = json_object();
-	bad |= put(o, "kind", text(r->source.kind));
-	bad |= put(o, "path", text(r->source.path));
-	bad |= put(o, "format", text(r->source.format));
-	bad |= put(o, "size_bytes", integer_or_null(r->source.size_bytes, opened));
-	bad |= put(o, "padding_bytes", integer_or_null(r->source.padding_bytes, opened));
-	bad |= put(o, "logical_sector_size",
-		   integer_or_null(r->source.logical_sector_size, opened));
-	bad |= put(o, "consistency", text(r->source.consistency));
-	return finish(o, bad);
+	bad |= value_put(o, "kind", value_text(r->source.kind));
+	bad |= value_put(o, "path", value_text(r->source.path));
+	bad |= value_put(o, "format", value_text(r->source.format));
+	bad |= value_put(o, "size_bytes", value_integer_or_null(r->source.size_bytes, opened));
+	bad |= value_put(o, "padding_bytes",
+			 value_integer_or_null(r->source.padding_bytes, opened));
+	bad |= value_put(o, "logical_sector_size",
+			 value_integer_or_null(r->source.logical_sector_size, opened));
+	bad |= value_put(o, "consistency", value_text(r->source.consistency));
+	bad |= value_put(o, "domain", domain(r));
+	return value_finish(o, bad);
+}
+
+static json_t *quiesce(const struct report *r)
+{
+	json_t *o;
+	int bad = 0;
+
+	if (!r->quiesce.requested)
+		return json_null();
+	o = json_object();
+	bad |= value_put(o, "requested", value_text(r->quiesce.requested));
+	bad |= value_put(o, "method", value_text(r->quiesce.method));
+	bad |= value_put(o, "quiesced", json_boolean(r->quiesce.quiesced));
+	bad |= value_put(o, "filesystems", value_integer(r->quiesce.filesystems));
+	bad |= value_put(o, "frozen_ms", value_seconds(r->quiesce.frozen_ms));
+	bad |= value_put(o, "thawed_by", value_text(r->quiesce.thawed_by));
+	bad |= value_put(o, "trimmed", json_boolean(r->quiesce.trimmed));
+	bad |= value_put(o, "reason", value_text(r->quiesce.reason));
+	bad |= value_put(o, "scratch_bytes", value_integer(r->quiesce.scratch_bytes));
+	return value_finish(o, bad);
 }
 
 /* All entries of the kinds that share a list, in the order in which they came. */
@@ -183,13 +170,13 @@ static json_t *account_list(const struct account *account, const char *word)
 		if (!str_equal(account_word(entry->kind), word))
 			continue;
 		o = json_object();
-		bad |= put(o, "path", text(entry->path));
+		bad |= value_put(o, "path", value_text(entry->path));
 		if (how)
-			bad |= put(o, "how", text(how));
-		bad |= put(o, "why", text(entry->detail));
-		bad |= append(array, o);
+			bad |= value_put(o, "how", value_text(how));
+		bad |= value_put(o, "why", value_text(entry->detail));
+		bad |= value_append(array, o);
 	}
-	return finish(array, bad);
+	return value_finish(array, bad);
 }
 
 static int put_account(json_t *o, const struct account *account)
@@ -201,10 +188,10 @@ static int put_account(json_t *o, const struct account *account)
 		const char *word = account_word((enum account_kind)kind);
 
 		if (!json_object_get(o, word))
-			bad |= put(o, word, account_list(account, word));
+			bad |= value_put(o, word, account_list(account, word));
 		omitted += account->count[kind] - MIN(account->count[kind], ACCOUNT_MAX);
 	}
-	return bad | put(o, "omitted", integer(omitted));
+	return bad | value_put(o, "omitted", value_integer(omitted));
 }
 
 static json_t *boots(const struct report *r)
@@ -213,10 +200,10 @@ static json_t *boots(const struct report *r)
 	int bad = 0;
 
 	if (r->tree.boots_bios)
-		bad |= append(array, text("bios"));
+		bad |= value_append(array, value_text("bios"));
 	if (r->tree.boots_uefi)
-		bad |= append(array, text("uefi"));
-	return finish(array, bad);
+		bad |= value_append(array, value_text("uefi"));
+	return value_finish(array, bad);
 }
 
 static json_t *tree(const struct report *r)
@@ -228,23 +215,23 @@ static json_t *tree(const struct report *r)
 	if (!r->tree.account)
 		return json_null();
 	o = json_object();
-	bad |= put(o, "files", integer_or_null(r->tree.files, planned));
-	bad |= put(o, "directories", integer_or_null(r->tree.directories, planned));
-	bad |= put(o, "symlinks", integer_or_null(r->tree.symlinks, planned));
-	bad |= put(o, "devices", integer_or_null(r->tree.devices, planned));
-	bad |= put(o, "fifos", integer_or_null(r->tree.fifos, planned));
-	bad |= put(o, "sockets", integer_or_null(r->tree.sockets, planned));
-	bad |= put(o, "hard_links", integer_or_null(r->tree.hard_links, planned));
-	bad |= put(o, "data_bytes", integer_or_null(r->tree.data_bytes, planned));
-	bad |= put(o, "free_bytes", integer_or_null(r->tree.free_bytes, planned));
-	bad |= put(o, "filesystem", text(planned ? "ext4" : NULL));
-	bad |= put(o, "uuid", text(r->tree.uuid));
-	bad |= put(o, "uuid_origin", text(r->tree.uuid_origin));
-	bad |= put(o, "label", text(r->tree.label));
-	bad |= put(o, "kernel", text(r->tree.kernel));
-	bad |= put(o, "boots", planned ? boots(r) : json_null());
+	bad |= value_put(o, "files", value_integer_or_null(r->tree.files, planned));
+	bad |= value_put(o, "directories", value_integer_or_null(r->tree.directories, planned));
+	bad |= value_put(o, "symlinks", value_integer_or_null(r->tree.symlinks, planned));
+	bad |= value_put(o, "devices", value_integer_or_null(r->tree.devices, planned));
+	bad |= value_put(o, "fifos", value_integer_or_null(r->tree.fifos, planned));
+	bad |= value_put(o, "sockets", value_integer_or_null(r->tree.sockets, planned));
+	bad |= value_put(o, "hard_links", value_integer_or_null(r->tree.hard_links, planned));
+	bad |= value_put(o, "data_bytes", value_integer_or_null(r->tree.data_bytes, planned));
+	bad |= value_put(o, "free_bytes", value_integer_or_null(r->tree.free_bytes, planned));
+	bad |= value_put(o, "filesystem", value_text(planned ? "ext4" : NULL));
+	bad |= value_put(o, "uuid", value_text(r->tree.uuid));
+	bad |= value_put(o, "uuid_origin", value_text(r->tree.uuid_origin));
+	bad |= value_put(o, "label", value_text(r->tree.label));
+	bad |= value_put(o, "kernel", value_text(r->tree.kernel));
+	bad |= value_put(o, "boots", planned ? boots(r) : json_null());
 	bad |= put_account(o, r->tree.account);
-	return finish(o, bad);
+	return value_finish(o, bad);
 }
 
 static json_t *capture(const struct report *r)
@@ -255,19 +242,19 @@ static json_t *capture(const struct report *r)
 	if (!r->capture.ran)
 		return json_null();
 	o = json_object();
-	bad |= put(o, "virtual_size_bytes", integer(r->capture.virtual_size_bytes));
-	bad |= put(o, "bytes_read", integer(r->capture.bytes_read));
-	bad |= put(o, "data_bytes", integer(r->capture.data_bytes));
-	bad |= put(o, "zero_bytes", integer(r->capture.zero_bytes));
-	bad |= put(o, "skipped_bytes", integer(r->capture.skipped_bytes));
-	bad |= put(o, "threads", integer(r->capture.threads));
-	bad |= put(o, "cpu_seconds", seconds(r->capture.cpu_seconds));
-	return finish(o, bad);
+	bad |= value_put(o, "virtual_size_bytes", value_integer(r->capture.virtual_size_bytes));
+	bad |= value_put(o, "bytes_read", value_integer(r->capture.bytes_read));
+	bad |= value_put(o, "data_bytes", value_integer(r->capture.data_bytes));
+	bad |= value_put(o, "zero_bytes", value_integer(r->capture.zero_bytes));
+	bad |= value_put(o, "skipped_bytes", value_integer(r->capture.skipped_bytes));
+	bad |= value_put(o, "threads", value_integer(r->capture.threads));
+	bad |= value_put(o, "cpu_seconds", value_seconds(r->capture.cpu_seconds));
+	return value_finish(o, bad);
 }
 
 static json_t *digest(const char *hex)
 {
-	return text(*hex ? hex : NULL);
+	return value_text(*hex ? hex : NULL);
 }
 
 static json_t *image(const struct report *r)
@@ -279,17 +266,19 @@ static json_t *image(const struct report *r)
 	if (!r->image.format)
 		return json_null();
 	o = json_object();
-	bad |= put(o, "path", text(r->image.path));
-	bad |= put(o, "format", text(r->image.format));
-	bad |= put(o, "compression", text(r->image.compression));
-	bad |= put(o, "level", integer_or_null((uint64_t)r->image.level, r->image.level >= 0));
-	bad |= put(o, "cluster_size",
-		   integer_or_null(r->image.cluster_size, r->image.cluster_size != 0));
-	bad |= put(o, "size_bytes", integer_or_null(r->image.size_bytes, whole));
-	bad |= put(o, "allocated_bytes", integer_or_null(r->image.allocated_bytes, whole));
-	bad |= put(o, "sha256", digest(r->image.digests.sha256));
-	bad |= put(o, "sha512", digest(r->image.digests.sha512));
-	return finish(o, bad);
+	bad |= value_put(o, "path", value_text(r->image.path));
+	bad |= value_put(o, "format", value_text(r->image.format));
+	bad |= value_put(o, "compression", value_text(r->image.compression));
+	bad |= value_put(o, "level",
+			 value_integer_or_null((uint64_t)r->image.level, r->image.level >= 0));
+	bad |= value_put(o, "cluster_size",
+			 value_integer_or_null(r->image.cluster_size, r->image.cluster_size != 0));
+	bad |= value_put(o, "size_bytes", value_integer_or_null(r->image.size_bytes, whole));
+	bad |= value_put(o, "allocated_bytes",
+			 value_integer_or_null(r->image.allocated_bytes, whole));
+	bad |= value_put(o, "sha256", digest(r->image.digests.sha256));
+	bad |= value_put(o, "sha512", digest(r->image.digests.sha512));
+	return value_finish(o, bad);
 }
 
 static json_t *upload(const struct report *r)
@@ -300,14 +289,14 @@ static json_t *upload(const struct report *r)
 	if (!r->upload.destination)
 		return json_null();
 	o = json_object();
-	bad |= put(o, "destination", text(r->upload.destination));
-	bad |= put(o, "image_id", text(r->upload.image_id));
-	bad |= put(o, "attempts", integer(r->upload.attempts));
-	bad |= put(o, "sent_bytes", integer(r->upload.sent_bytes));
-	bad |= put(o, "verified", json_boolean(r->upload.verified));
-	bad |= put(o, "verified_by", text(r->upload.verified_by));
-	bad |= put(o, "cleanup", text(r->upload.cleanup));
-	return finish(o, bad);
+	bad |= value_put(o, "destination", value_text(r->upload.destination));
+	bad |= value_put(o, "image_id", value_text(r->upload.image_id));
+	bad |= value_put(o, "attempts", value_integer(r->upload.attempts));
+	bad |= value_put(o, "sent_bytes", value_integer(r->upload.sent_bytes));
+	bad |= value_put(o, "verified", json_boolean(r->upload.verified));
+	bad |= value_put(o, "verified_by", value_text(r->upload.verified_by));
+	bad |= value_put(o, "cleanup", value_text(r->upload.cleanup));
+	return value_finish(o, bad);
 }
 
 static json_t *estimate(const struct report *r)
@@ -318,14 +307,16 @@ static json_t *estimate(const struct report *r)
 	if (!r->estimate.ran)
 		return json_null();
 	o = json_object();
-	bad |= put(o, "mapped_bytes", integer(r->estimate.mapped_bytes));
-	bad |= put(o, "sampled_bytes", integer(r->estimate.sampled_bytes));
-	bad |= put(o, "image_bytes",
-		   integer_or_null(r->estimate.image_bytes, r->estimate.sampled_bytes > 0));
-	bad |= put(o, "free_bytes",
-		   integer_or_null(r->estimate.free_bytes, r->estimate.free_bytes != UINT64_MAX));
-	bad |= put(o, "fits", json_boolean(r->estimate.fits));
-	return finish(o, bad);
+	bad |= value_put(o, "mapped_bytes", value_integer(r->estimate.mapped_bytes));
+	bad |= value_put(o, "sampled_bytes", value_integer(r->estimate.sampled_bytes));
+	bad |= value_put(
+		o, "image_bytes",
+		value_integer_or_null(r->estimate.image_bytes, r->estimate.sampled_bytes > 0));
+	bad |= value_put(o, "free_bytes",
+			 value_integer_or_null(r->estimate.free_bytes,
+					       r->estimate.free_bytes != UINT64_MAX));
+	bad |= value_put(o, "fits", json_boolean(r->estimate.fits));
+	return value_finish(o, bad);
 }
 
 static json_t *warnings(const struct report *r)
@@ -334,8 +325,8 @@ static json_t *warnings(const struct report *r)
 	int bad = 0;
 
 	for (size_t i = 0; i < r->warning_count; i++)
-		bad |= append(array, text(r->warnings[i]));
-	return finish(array, bad);
+		bad |= value_append(array, value_text(r->warnings[i]));
+	return value_finish(array, bad);
 }
 
 static json_t *error(const struct report *r)
@@ -346,9 +337,9 @@ static json_t *error(const struct report *r)
 	if (!r->error_phase && !*r->error)
 		return json_null();
 	o = json_object();
-	bad |= put(o, "phase", text(r->error_phase));
-	bad |= put(o, "message", text(r->error));
-	return finish(o, bad);
+	bad |= value_put(o, "phase", value_text(r->error_phase));
+	bad |= value_put(o, "message", value_text(r->error));
+	return value_finish(o, bad);
 }
 
 static json_t *ccsnap(const struct report *r)
@@ -357,10 +348,10 @@ static json_t *ccsnap(const struct report *r)
 	int bad = 0;
 
 	for (const struct report_library *lib = r->libraries; lib->name; lib++)
-		bad |= put(libraries, lib->name, text(lib->version));
-	bad |= put(o, "version", text(PACKAGE_VERSION));
-	bad |= put(o, "libraries", libraries);
-	return finish(o, bad);
+		bad |= value_put(libraries, lib->name, value_text(lib->version));
+	bad |= value_put(o, "version", value_text(PACKAGE_VERSION));
+	bad |= value_put(o, "libraries", libraries);
+	return value_finish(o, bad);
 }
 
 /* What the CPU calls itself, NULL when the kernel does not say: the bytes that
@@ -392,12 +383,12 @@ static json_t *host(void)
 
 	if (uname(&u) < 0)
 		memset(&u, 0, sizeof u);
-	bad |= put(o, "hostname", text(u.nodename));
-	bad |= put(o, "kernel", text(u.release));
-	bad |= put(o, "machine", text(u.machine));
-	bad |= put(o, "cpu", text(cpu));
-	bad |= put(o, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
-	return finish(o, bad);
+	bad |= value_put(o, "hostname", value_text(u.nodename));
+	bad |= value_put(o, "kernel", value_text(u.release));
+	bad |= value_put(o, "machine", value_text(u.machine));
+	bad |= value_put(o, "cpu", value_text(cpu));
+	bad |= value_put(o, "cpus", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+	return value_finish(o, bad);
 }
 
 /* The members in the order in which a reader wants them. */
@@ -406,43 +397,37 @@ static json_t *whole_report(const struct report *r)
 	json_t *o = json_object();
 	int bad = 0;
 
-	bad |= put(o, "schema", text("ccsnap.report/1"));
-	bad |= put(o, "status", text(status_names[r->status]));
-	bad |= put(o, "exit_code", json_integer(r->exit_code));
-	bad |= put(o, "name", text(r->name));
-	bad |= put(o, "started_at", text(r->started_at.text));
-	bad |= put(o, "finished_at", text(r->finished_at.text));
-	bad |= put(o, "creation_seconds", seconds(r->creation_seconds));
-	bad |= put(o, "upload_seconds", seconds(r->upload_seconds));
-	bad |= put(o, "boot_seconds", seconds(r->boot_seconds));
-	bad |= put(o, "final_size_bytes", integer_or_null(r->image.size_bytes, r->image.is_whole));
-	bad |= put(o, "phases", phases(r));
-	bad |= put(o, "source", source(r));
-	bad |= put(o, "quiesce", json_null());
-	bad |= put(o, "capture", capture(r));
-	bad |= put(o, "tree", tree(r));
-	bad |= put(o, "image", image(r));
-	bad |= put(o, "upload", upload(r));
-	bad |= put(o, "boot", json_null());
-	bad |= put(o, "estimate", estimate(r));
-	bad |= put(o, "warnings", warnings(r));
-	bad |= put(o, "warnings_omitted", integer(r->warnings_omitted));
-	bad |= put(o, "error", error(r));
-	bad |= put(o, "ccsnap", ccsnap(r));
-	bad |= put(o, "host", host());
-	return finish(o, bad);
+	bad |= value_put(o, "schema", value_text("ccsnap.report/1"));
+	bad |= value_put(o, "status", value_text(status_names[r->status]));
+	bad |= value_put(o, "exit_code", json_integer(r->exit_code));
+	bad |= value_put(o, "name", value_text(r->name));
+	bad |= value_put(o, "started_at", value_text(r->started_at.text));
+	bad |= value_put(o, "finished_at", value_text(r->finished_at.text));
+	bad |= value_put(o, "creation_seconds", value_seconds(r->creation_seconds));
+	bad |= value_put(o, "upload_seconds", value_seconds(r->upload_seconds));
+	bad |= value_put(o, "boot_seconds", value_seconds(r->boot_seconds));
+	bad |= value_put(o, "final_size_bytes",
+			 value_integer_or_null(r->image.size_bytes, r->image.is_whole));
+	bad |= value_put(o, "phases", phases(r));
+	bad |= value_put(o, "source", source(r));
+	bad |= value_put(o, "quiesce", quiesce(r));
+	bad |= value_put(o, "capture", capture(r));
+	bad |= value_put(o, "tree", tree(r));
+	bad |= value_put(o, "image", image(r));
+	bad |= value_put(o, "upload", upload(r));
+	bad |= value_put(o, "boot", json_null());
+	bad |= value_put(o, "estimate", estimate(r));
+	bad |= value_put(o, "warnings", warnings(r));
+	bad |= value_put(o, "warnings_omitted", value_integer(r->warnings_omitted));
+	bad |= value_put(o, "error", error(r));
+	bad |= value_put(o, "ccsnap", ccsnap(r));
+	bad |= value_put(o, "host", host());
+	return value_finish(o, bad);
 }
 
 char *report_to_json(const struct report *r, enum report_style style, struct err *err)
 {
 	size_t flags = style == REPORT_INDENTED ? JSON_INDENT(2) : JSON_COMPACT;
-	json_t *o = whole_report(r);
-	/* 15 digits: more than milliseconds need, and 0.1 stays 0.1 */
-	autofree char *json = o ? json_dumps(o, flags | JSON_REAL_PRECISION(15)) : NULL;
-	char *line = json ? str_format("%s\n", json) : NULL;
 
-	json_decref(o);
-	if (!line)
-		err_nomem(err);
-	return line;
+	return value_print(whole_report(r), flags, err);
 }

@@ -31,7 +31,9 @@ enum report_status {
 enum report_phase {
 	PHASE_PLAN,
 	PHASE_CHECK,
+	PHASE_HOLD,
 	PHASE_CAPTURE,
+	PHASE_RELEASE,
 	PHASE_HASH,
 	PHASE_PUBLISH,
 	PHASE_COUNT,
@@ -57,13 +59,31 @@ struct report {
 	double phase_seconds[PHASE_COUNT];
 
 	struct {
-		const char *kind;	   /* "disk", "tree", "image" */
+		const char *kind;	   /* "disk", "tree", "domain", "image" */
 		const char *path, *format; /* no format of a tree */
 		uint64_t size_bytes;	   /* as found */
 		uint64_t padding_bytes;
 		unsigned logical_sector_size; /* 0: never opened, so no sizes */
-		const char *consistency;      /* "offline", "file-by-file" */
+		const char *consistency;      /* "offline", "file-by-file", "quiesced",
+						 "crash-consistent" */
+
+		/* Null unless it is a domain's disk. */
+		struct {
+			const char *name, *uuid, *uri, *state, *disk;
+		} domain;
 	} source;
+
+	/* Null unless the source is a domain. */
+	struct {
+		const char *requested; /* NULL: no domain */
+		const char *method;
+		bool quiesced, trimmed;
+		unsigned filesystems;
+		double frozen_ms; /* negative: never frozen */
+		const char *thawed_by;
+		const char *reason; /* why it was not quiesced; NULL: it was, or not asked for */
+		uint64_t scratch_bytes;
+	} quiesce;
 
 	/* Null unless the source is a tree. */
 	struct {

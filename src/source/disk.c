@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <linux/fs.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,6 +24,7 @@ struct disk {
 	struct source source;
 	struct held held;
 	int believe_holes;
+	atomic_bool is_aborted;
 };
 
 static struct disk *disk_of(struct source *src)
@@ -124,7 +126,12 @@ static int disk_read_at(struct source *src, void *buf, size_t len, uint64_t offs
 	const struct disk *disk = disk_of(src);
 	size_t there = offset < disk->held.size ? (size_t)MIN(len, disk->held.size - offset) : 0;
 	size_t done = 0;
-	ssize_t n = held_pread(disk->held.fd, buf, there, offset, &done);
+	ssize_t n;
+
+	if (atomic_load(&disk->is_aborted))
+		return interrupt_check(err) < 0 ? -1
+						: err_set(err, ERR_FAILED, "reading was given up");
+	n = held_pread(disk->held.fd, buf, there, offset, &done);
 
 	memset((uint8_t *)buf + there, 0, len - there);
 	if (n < 0 && interrupt_check(err) < 0)
@@ -133,6 +140,11 @@ static int disk_read_at(struct source *src, void *buf, size_t len, uint64_t offs
 		return find_bad_sector(disk, (uint8_t *)buf + done, there - done, offset + done,
 				       err);
 	return done < there ? say_shrunk(disk, offset + done, err) : 0;
+}
+
+static void disk_abort(struct source *src)
+{
+	atomic_store(&disk_of(src)->is_aborted, true);
 }
 
 static int disk_check(struct source *src, struct err *err)
@@ -153,6 +165,7 @@ static const struct source_ops disk_ops = {
 	.name = "disk",
 	.extents = disk_extents,
 	.read_at = disk_read_at,
+	.abort = disk_abort,
 	.check = disk_check,
 	.close = disk_close,
 };

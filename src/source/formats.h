@@ -4,8 +4,8 @@
 
 #include "source/source.h"
 
-/* The constructors behind source_formats.  Their messages begin with the name
- * of the file that they are about.
+/* The constructors behind source_formats, and source_open_export's.  Their messages begin with the
+ * name of the file that they are about.
  */
 struct err;
 
@@ -15,5 +15,7 @@ struct source *disk_open(const struct source_config *cfg, struct err *err);
  * the source (see base/child.h).
  */
 struct source *qemu_open(const struct source_config *cfg, struct err *err);
+
+struct source *export_open(const struct source_export *cfg, struct err *err);
 
 #endif

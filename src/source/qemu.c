@@ -23,11 +23,6 @@
  * by name and is reachable for nobody else.
  */
 
-/* Threads share them: QEMU does the reading of each image in one thread, so
- * more would only cost descriptors.
- */
-enum { CONNECTIONS_MAX = 16 };
-
 /* What qemu-nbd needs of the system: its libraries and modules (NixOS and Guix
  * have theirs in a store), and settings of the libraries that it is linked to.
  * Nothing here is anybody's secret.
@@ -298,7 +293,7 @@ static int check_size(const struct qemu_disk *disk, struct err *err)
 
 static int connect_server(struct qemu_disk *disk, const struct source_config *cfg, struct err *err)
 {
-	unsigned count = MIN(cfg->connections, CONNECTIONS_MAX) + 1; /* one for extents */
+	unsigned count = MIN(cfg->connections, NBD_READERS_MAX) + 1;
 	CLEANUP(sockets_close) struct sockets sockets = { .listening = -1 };
 	struct nbd_config nbd = { .name = disk->source.name, .export_name = "" };
 

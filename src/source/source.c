@@ -4,11 +4,15 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/patience.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "source/formats.h"
 
 #include <assert.h>
 #include <string.h>
+
+/* Several requests of it are under way at once. */
+#define EXPORT_READ_SIZE (2 * MIB)
 
 enum { SMALL_SECTOR = 512, LARGE_SECTOR = 4096 };
 
@@ -124,6 +128,17 @@ struct source *source_open(const struct source_config *cfg, struct err *err)
 	}
 	*o = (struct opening){ .cfg = *cfg, .format = format };
 	return open_patiently(o, opener, err);
+}
+
+/* No patience is needed: each wait of its ends by itself. */
+struct source *source_open_export(const struct source_export *cfg, struct err *err)
+{
+	autosource struct source *src = export_open(cfg, err);
+
+	if (!src || settle_sector_size(src, err) < 0)
+		return NULL;
+	src->read_size = EXPORT_READ_SIZE;
+	return steal(&src);
 }
 
 static void assert_inside(const struct source *src, uint64_t offset, uint64_t length)

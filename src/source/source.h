@@ -55,6 +55,7 @@ struct source {
 	char *name;    /* for messages; owned by the source */
 	uint64_t size; /* of the virtual disk in bytes: a multiple of 512 */
 
+	size_t read_size;     /* what is best read at once; 0: as little as one likes */
 	uint64_t padding;     /* zeros that we put behind an odd source's end */
 	unsigned sector_size; /* logical, as the disk's user sees it: 512 or 4096 */
 
@@ -96,6 +97,21 @@ const struct source_format *source_format_find(const char *name);
  * writing, and held against writers where the system has a way to.
  */
 struct source *source_open(const struct source_config *cfg, struct err *err);
+
+/* A disk that somebody's NBD server shows, and that keeps still as long as it does: its holes
+ * are believed.
+ */
+struct source_export {
+	const char *name;   /* for messages */
+	const char *socket; /* path of a unix socket, not of a link to one */
+	const char *export_name;
+	unsigned connections;	   /* how many threads will read */
+	unsigned sector_size;	   /* 0: as its partition table tells */
+	uint64_t bytes_per_second; /* 0: no limit */
+	unsigned stall_seconds;	   /* how long an answer may take; 0: for ever */
+};
+
+struct source *source_open_export(const struct source_export *cfg, struct err *err);
 
 int source_extents(struct source *src, uint64_t offset, uint64_t length, struct extent_list *out,
 		   struct err *err);

@@ -21,7 +21,7 @@ interrupted() {
 	last_command="$1: ${*:4}"
 	env --default-signal "$CCSNAP" "${@:4}" "${options[@]}" >"$out" 2>"$err" </dev/null &
 	pid=$!
-	wait_until 20 started "$3" || fail "no progress"
+	wait_until 60 started "$3" || fail "no progress"
 	begin=$SECONDS
 	kill -"$1" $pid
 	[ "$1" != INT ] || kill -INT $pid 2>/dev/null || true # a second one changes nothing

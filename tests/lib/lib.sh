@@ -23,7 +23,7 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/ccsnap-test.XXXXXX")
 cd "$T"
 mkdir home tmp run store
 export HOME=$T/home TMPDIR=$T/tmp
-unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_RUNTIME_DIR
+unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME XDG_RUNTIME_DIR
 out=$T/run/out err=$T/run/err status=
 
 # --- the end of a test -------------------------------------------------------
@@ -261,12 +261,13 @@ requires_jsonschema() {
 	skip "python3-jsonschema is not installed"
 }
 
-expect_valid_report() { # [FILE]
-	"$python" - "$top/docs/report.schema.json" "${1:-report.json}" <<-'END' || fail "not valid"
+expect_valid_report() { # [FILE...]
+	[ $# -gt 0 ] || set -- report.json
+	"$python" - "$top/docs/report.schema.json" "$@" <<-'END' || fail "not valid"
 	import json, sys, jsonschema
-	schema, report = (json.load(open(path, "rb")) for path in sys.argv[1:])
+	schema, *reports = (json.load(open(path, "rb")) for path in sys.argv[1:])
 	jsonschema.Draft7Validator.check_schema(schema) if "draft-07" in schema.get("$schema", "") else None
-	jsonschema.validate(report, schema)
+	for report in reports: jsonschema.validate(report, schema)
 	END
 }
 

@@ -289,6 +289,65 @@ static void the_child_dies_with_us(void **state)
 	close(ends[0]);
 }
 
+static void an_heir_outlives_us(void **state)
+{
+	int ends[2];
+	char byte = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		const char *const argv[] = { "sh", "-c",
+					     "while kill -0 $OURS; do sleep .1; done 2>/dev/null; "
+					     "printf x >&3",
+					     NULL };
+		const struct child_config cfg = {
+			.argv = argv, .bond = CHILD_HEIR, .fds = &ends[1], .fd_count = 1
+		};
+		struct err err = { 0 };
+		char ours[20];
+
+		snprintf(ours, sizeof ours, "%d", (int)getpid());
+		setenv("OURS", ours, 1);
+		_exit(child_start(&cfg, &err) ? 0 : 1);
+	}
+	close(ends[1]);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	assert_int_equal(byte, 'x');
+	close(ends[0]);
+}
+
+static void an_heir_finds_services_but_no_passwords_and_has_our_stderr(void **state)
+{
+	const char *const argv[] = { "-", "-c", "echo $XDG_STATE_HOME $OS_PASSWORD $0 >&2", NULL };
+	const struct child_config cfg = { .argv = argv, .program = "/bin/sh", .bond = CHILD_HEIR };
+	int file = memfd_create("stderr", MFD_CLOEXEC), ours = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	struct err err = { 0 };
+	struct child *child;
+	char text[64] = "";
+
+	(void)state;
+	setenv("XDG_STATE_HOME", "/a/farm", 1);
+	setenv("OS_PASSWORD", "secret", 1);
+	dup2(file, 2);
+	child = child_start(&cfg, &err);
+	dup2(ours, 2);
+	assert_non_null(child);
+	assert_int_equal(child_wait(child), 0);
+	assert_true(child_has_ended(child));
+	assert_string_equal(child_last_words(child), "");
+	child_leave(child);
+	assert_true(pread(file, text, sizeof text - 1, 0) > 0);
+	assert_string_equal(text, "/a/farm -\n");
+	unsetenv("XDG_STATE_HOME");
+	unsetenv("OS_PASSWORD");
+	close(file);
+	close(ours);
+}
+
 /* What a shell needs to start. */
 static const char *const runtime[] = { "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", NULL };
 
@@ -441,6 +500,8 @@ int main(void)
 		cmocka_unit_test(a_signal_to_us_ends_the_wait),
 		cmocka_unit_test(a_listening_socket_is_announced),
 		cmocka_unit_test(the_child_dies_with_us),
+		cmocka_unit_test(an_heir_outlives_us),
+		cmocka_unit_test(an_heir_finds_services_but_no_passwords_and_has_our_stderr),
 		cmocka_unit_test(a_confined_child_opens_only_what_it_was_given),
 		cmocka_unit_test(a_confined_child_connects_to_nobody),
 		cmocka_unit_test(a_file_that_the_child_opened_by_itself_is_found),

@@ -57,7 +57,7 @@ static char **made(const struct tree_facts *facts, char *const *users)
 				   .series = "s",
 				   .properties = (char **)users };
 	struct err err = { 0 };
-	char **list = properties_of(&plan, facts, &err);
+	char **list = properties_of(&plan, facts, NULL, &err);
 
 	if (!list)
 		fail_msg("%s", err.text);
@@ -114,11 +114,35 @@ static void of_a_disk_only_what_ccsnap_knows_is_told(void **state)
 	assert_null(value_of(list, PROPERTY_SHA256));
 }
 
+static void a_domain_tells_its_hardware(void **state)
+{
+	const struct plan plan = { .source.path = "vm" };
+	struct instance_facts facts = { .uuid = "8f2f9b8e-6f0e-4ed5-9d7b-1d2a3c4b5e6f",
+					.firmware = "uefi",
+					.architecture = "x86_64",
+					.bus = "virtio" };
+	struct uuid_text id;
+	struct err err = { 0 };
+	autolist char **list = properties_of(&plan, NULL, &facts, &err);
+	autolist char **scsi = NULL;
+
+	(void)state;
+	assert_non_null(list);
+	assert_string_equal(value_of(list, "hw_firmware_type"), "uefi");
+	assert_string_equal(value_of(list, "architecture"), "x86_64");
+	assert_string_equal(value_of(list, "hw_disk_bus"), "virtio");
+	properties_domain_id(facts.uuid, &id);
+	assert_string_equal(value_of(list, PROPERTY_SOURCE), id.text);
+	facts.bus = "scsi"; /* needs the model of a controller, too */
+	scsi = properties_of(&plan, NULL, &facts, &err);
+	assert_null(value_of(scsi, "hw_disk_bus"));
+}
+
 static void without_a_series_there_is_none(void **state)
 {
 	const struct plan plan = { .source.path = "/" };
 	struct err err = { 0 };
-	autolist char **list = properties_of(&plan, NULL, &err);
+	autolist char **list = properties_of(&plan, NULL, NULL, &err);
 
 	(void)state;
 	assert_non_null(list);
@@ -195,7 +219,7 @@ static void names_of_our_own_are_refused(void **state)
 		const struct plan plan = { .source.path = "/", .properties = users };
 		struct err err = { 0 };
 
-		assert_null(properties_of(&plan, &debian, &err));
+		assert_null(properties_of(&plan, &debian, NULL, &err));
 		assert_int_equal(err.kind, ERR_USAGE);
 		assert_non_null(strstr(err.text, "ccsnap_"));
 	}
@@ -333,6 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_tree_tells_what_is_in_it),
 		TEST(of_a_disk_only_what_ccsnap_knows_is_told),
+		TEST(a_domain_tells_its_hardware),
 		TEST(without_a_series_there_is_none),
 		TEST(what_is_not_known_is_left_out),
 		TEST(the_firmware_is_told_when_there_is_only_one),

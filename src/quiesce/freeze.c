@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quiesce/freeze.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/size.h"
+#include "virt/agent.h"
+#include "virt/domain.h"
+#include "virt/virt.h"
+
+#include <stddef.h>
+#include <time.h>
+
+enum { PAUSE_MS = 50, PAUSE_MAX_MS = 1000 };
+
+/* What the status says counts: that a thaw was answered proves little, nor does it prove
+ * anything that one was not.  *count becomes NULL when it was told.
+ */
+static int try_once(struct domain *d, unsigned **count, struct err *err)
+{
+	struct err why = { 0 };
+	unsigned thawed = 0;
+	int rc = agent_thaw(d, &thawed, err), frozen;
+
+	if (rc == 0 && *count)
+		*steal(count) = thawed;
+	frozen = agent_is_frozen(d, &why);
+	if (frozen == 0)
+		return 0;
+	if (frozen < 0 && rc == 0)
+		*err = why;
+	if (frozen > 0 && rc == 0)
+		err_set(err, ERR_FAILED,
+			"domain %s: its guest agent was told to thaw, and says that it is still "
+			"frozen",
+			domain_name(d));
+	return -1;
+}
+
+int freeze_end(struct domain *d, unsigned seconds, unsigned *count, struct err *err)
+{
+	struct err why = { 0 };
+	struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
+	uint64_t start = clock_ns(), pause_ms = PAUSE_MS;
+
+	while (try_once(d, &count, &why) < 0) {
+		if (!domain_is_active(d))
+			return 0;
+		if (!virt_is_alive(domain_connection(d)) || clock_seconds_since(start) >= seconds) {
+			*err = why;
+			return -1;
+		}
+		nanosleep(&pause, NULL);
+		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
+		pause = (struct timespec){ (time_t)(pause_ms / 1000),
+					   (long)(pause_ms % 1000) * 1000000L };
+	}
+	return 0;
+}
+
+int freeze_hint(struct domain *d, struct err *err)
+{
+	return err_hint(err,
+			"by hand: virsh -c '%s' domfsthaw %s; where that does not reach the agent, "
+			"restart libvirtd (guests go on), or the agent in the guest, before",
+			virt_uri(domain_connection(d)), domain_uuid(d));
+}
