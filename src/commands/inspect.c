@@ -28,7 +28,7 @@ struct look {
 	struct hardware hardware;
 	struct agent_facts agent;
 	struct inspection found;
-	char left[200], would[700];
+	char left[200], would[700], refusal[300];
 	char *others;
 	bool is_held;	/* by a run that works on it: its agent is not to be disturbed */
 	struct err why; /* of a refusal */
@@ -183,9 +183,14 @@ static void foresee_offline(struct look *l)
 
 static void foresee_active(struct look *l)
 {
-	if (chosen_disk(l)->mirror)
-		l->found.refusal = "a job works on the disk; try again when it has ended";
-	else if (would_quiesce(l))
+	const struct virt_disk *disk = chosen_disk(l);
+
+	if (disk->mirror) {
+		snprintf(l->refusal, sizeof l->refusal,
+			 "a job (%s) works on the disk %s; wait until it has ended", disk->mirror,
+			 disk->target);
+		l->found.refusal = l->refusal;
+	} else if (would_quiesce(l))
 		snprintf(l->would, sizeof l->would,
 			 "freeze the guest's filesystems for an instant, and read the disk as it "
 			 "was then while the guest works on");

@@ -199,10 +199,11 @@ int domain_may_be_managed(struct domain *d, struct err *err)
 	if (code != VIR_ERR_OPERATION_DENIED && code != VIR_ERR_ACCESS_DENIED &&
 	    code != VIR_ERR_AUTH_FAILED)
 		return 0;
-	return err_set(err, ERR_REFUSED,
-		       "the connection to %s may only look at domain %s; say with --connect one "
-		       "that may manage it",
-		       virt_uri(d->virt), d->name);
+	return err_set(
+		err, ERR_REFUSED,
+		"the connection to %s may only look at domain %s (read-only); say with --connect one "
+		"that may manage it",
+		virt_uri(d->virt), d->name);
 }
 
 int domain_hardware(struct domain *d, struct hardware *out, struct err *err)

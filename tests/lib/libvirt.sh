@@ -53,6 +53,7 @@
 #	guest_deny_backup NAME   from now on a backup job cannot be begun, but snapshots can
 #	guest_allow_backup NAME
 #
+#	expect_refusal EXTENDED-REGEX   that one line, exit code 4, and nothing else
 #	check_writer_image IMAGE quiesced|crashed [FORMAT]
 #	                         a sound filesystem, and no pair in it is broken; sets $pairs
 
@@ -528,6 +529,13 @@ guest_allow_backup() { # NAME
 
 guest_nbd_dir() {
 	[ "$virt_kind" = system ] && echo "$L/nbd" || echo "$L/s/nbd"
+}
+
+# A refusal is one line, beside the warning that all mini guests get.
+expect_refusal() { # EXTENDED-REGEX
+	expect_exit 4
+	sed -i '/^ccsnap: warning: domain .* boots a kernel of its host/d' "$err"
+	expect_one_line "$1"
 }
 
 # --- images ---------------------------------------------------------------------

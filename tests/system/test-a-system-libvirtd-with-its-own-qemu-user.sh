@@ -67,8 +67,7 @@ count_hooks() { # freeze|thaw
 
 # Before the guest was touched.
 expect_refused() { # EXTENDED-REGEX
-	expect_exit 4
-	expect_one_line "$1"
+	expect_refusal "$1"
 	expect_empty store
 	hooks_ran || fail "the guest was frozen for that: $(guest_lines vm hook)"
 	expect_nothing_left

@@ -29,8 +29,8 @@ guest_define vm --words "writer hook" --format qcow2 --deleted --discard \
 	--xml "$L/cdrom.xml" --boot-order "cdrom vda"
 guest_define plain --words writer --no-channel --transient
 guest_define crashing --words "crash=1" --no-channel
-guest_define raw --deleted
-guest_define qcow2 --deleted --format qcow2
+guest_define raw
+guest_define qcow2 --format qcow2
 guest_define order --data 16 --boot-order "vdb vda"
 as_user qemu-img create -q -f qcow2 -b "$(guest_disk raw)" -F raw "$L/guests/overlay.qcow2"
 guest_define backed --format qcow2 --disk "$L/guests/overlay.qcow2"
@@ -51,8 +51,7 @@ capture_domain() {
 }
 
 expect_refused() { # EXTENDED-REGEX
-	expect_exit 4
-	expect_one_line "$1"
+	expect_refusal "$1"
 	expect_empty store
 }
 
@@ -97,7 +96,7 @@ same_content() { # IMAGE FORMAT DISK FORMAT
 off_under_lock() { # VM
 	: >run/progress
 	"$CCSNAP" create off --domain "$1" --connect "$URI" --to folder:store --overwrite \
-		--report report.json --cluster-size 4K --level 9 --progress json \
+		--report report.json "${slow[@]}" --threads 1 --progress json \
 		>run/progress 2>run/err &
 	pid=$!
 	wait_until 120 grep -q '"done_bytes": *[1-9]' run/progress || fail "no progress"
@@ -167,11 +166,10 @@ expect_refused 'nobody'
 refuses_to_replace() {
 	local before
 
-	before=$(stat -c '%i %s' "$2")
+	before=$(stat -c %i "$2")
 	ccsnap create own --domain "$1" --connect "$URI" --output "$2" --overwrite
-	expect_exit 2 4
-	expect_one_line
-	[ "$(stat -c '%i %s' "$2")" = "$before" ] || fail "$2 was replaced"
+	expect_refusal "$2"
+	[ "$(stat -c %i "$2")" = "$before" ] || fail "$2 was replaced"
 }
 refuses_to_replace vm "$(guest_disk vm)"
 refuses_to_replace plain "$(guest_disk plain)"
@@ -179,8 +177,7 @@ refuses_to_replace raw "$(guest_disk raw)"
 refuses_to_replace order "$(guest_disk order)"
 refuses_to_replace backed "$(guest_disk raw)"
 ccsnap create disk --domain vm --connect "$URI" --to "folder:$L/guests/vm" --overwrite
-expect_exit 2 4
-expect_one_line
+expect_refusal "$(guest_disk vm)"
 
 # --- running: whichever way it is named -------------------------------------------------
 
