@@ -41,6 +41,8 @@ static const char *const preambles[] = {
 	"be root or in the group libvirt there, or take your own guests: --connect qemu:///session"
 #define URI_FORM "a URI looks like qemu:///system or qemu+ssh://HOST/system"
 
+#define RESTART_AGENT "restart qemu-guest-agent in the guest"
+
 /* The first row that fits; 0 and NULL fit all. */
 static const struct {
 	int code, sys_errno;
@@ -75,7 +77,7 @@ static const struct {
 	{ VIR_ERR_AGENT_UNRESPONSIVE, 0, "disappeared",
 	  "qemu-guest-agent was stopped in the guest, or the guest restarts" },
 	{ VIR_ERR_AGENT_UNRESPONSIVE, 0, NULL, "the guest is too busy, or its agent hangs" },
-	{ VIR_ERR_AGENT_UNSYNCED, 0, NULL, "restart qemu-guest-agent in the guest" },
+	{ VIR_ERR_AGENT_UNSYNCED, 0, NULL, RESTART_AGENT },
 };
 
 static bool advice_fits(size_t i, const virError *e)
@@ -143,13 +145,25 @@ static void reason(char *dst, size_t cap, const virError *e)
 	start_small(dst);
 }
 
+/* What an agent says in place of an answer is nothing that a user should read. */
+static bool repeats_garbage(const virError *e)
+{
+	return e->code == VIR_ERR_INTERNAL_ERROR &&
+	       (strstr(e->message, "cannot parse json") || strstr(e->message, "JSON reply"));
+}
+
 char *virt_words(const virError *e, char *text, size_t cap)
 {
-	const char *advice = e && e->message ? advice_for(e) : NULL;
 	char why[REASON_CAP] = NO_REASON;
+	const char *advice = NULL;
 
-	if (e && e->message)
+	if (e && e->message && repeats_garbage(e)) {
+		snprintf(why, sizeof why, "the answer makes no sense");
+		advice = RESTART_AGENT;
+	} else if (e && e->message) {
 		reason(why, sizeof why, e);
+		advice = advice_for(e);
+	}
 	snprintf(text, cap, "%s%s%s", why, advice ? "; " : "", advice ? advice : "");
 	return text;
 }

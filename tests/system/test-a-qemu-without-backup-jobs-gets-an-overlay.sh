@@ -100,7 +100,7 @@ is_reading_or_over() {
 end() {
 	status=0
 	kill -CONT $pid 2>/dev/null || true
-	wait $pid || status=$?
+	{ wait $pid || status=$?; } 2>/dev/null
 }
 
 guard_of() { # PID
@@ -114,8 +114,8 @@ kill_both() {
 	guard=$(guard_of $pid) || fail "no guard"
 	kill -STOP $pid "$guard"
 	kill -KILL $pid "$guard"
-	wait_until 60 is_no_process "$guard"
 	end
+	wait_until 60 is_no_process "$guard"
 }
 
 kill_run() {
@@ -223,8 +223,8 @@ expect_at_work raw
 
 begin_slow_commit raw
 kill -KILL $pid
-hurry raw
 end
+hurry raw
 ccsnap recover --domain raw --connect "$URI" --lock-wait 120
 expect_exit 0
 expect_at_work raw

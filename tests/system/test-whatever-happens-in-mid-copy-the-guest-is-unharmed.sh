@@ -43,7 +43,7 @@ begin() { # OPTION...
 	rm -f report.json
 	: >"$out"
 	"$CCSNAP" create snap --domain "$guest" --connect "$URI" --to "folder:$store" \
-		--report report.json --limit-rate 2M --progress json "$@" >"$out" 2>"$err" </dev/null &
+		--report report.json --limit-rate 4M --progress json "$@" >"$out" 2>"$err" </dev/null &
 	pid=$!
 	wait_until 120 is_copying || fail "it does not begin to copy"
 }

@@ -366,8 +366,8 @@ static void a_writer_that_is_killed_leaves_a_whole_note(void **state)
 		leave(UUID, &full_note);
 		pid = fork();
 		if (pid == 0) {
-			r = record_open(UUID, 0, &err);
-			for (int n = 0; r; n++) {
+			r = open_or_fail(UUID);
+			for (int n = 0;; n++) {
 				if (n % 2)
 					record_clear(r, &err);
 				else
@@ -446,7 +446,8 @@ static void who_looks_while_it_is_written_sees_one_note_or_the_other(void **stat
 	if (pid == 0) {
 		struct record *r = record_open(UUID, 5, &err);
 
-		for (int n = 0; r; n++) {
+		assert_non_null(r);
+		for (int n = 0;; n++) {
 			if (n % 2)
 				record_clear(r, &err);
 			else
@@ -488,8 +489,7 @@ static void damage_is_told_and_never_acted_on(void **state)
 	static const char *const texts[] = {
 		"x",
 		"[ccsnap]\nfrozen = yes\n",
-		"\x7f"
-		"ELF",
+		"\177ELF",
 		"[ccsnap]\nfrozen = yes\ncheck = \n",
 		"[ccsnap]\ncheck = 00000000-0000-0000-0000-000000000000\n",
 	};

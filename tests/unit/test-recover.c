@@ -191,7 +191,8 @@ static void a_guest_on_an_overlay_without_room_goes_on_once_it_is_merged(void **
 	(void)state;
 	leave(&note);
 	put_file(overlay, "data", 0600);
-	world.overlay_is_used = world.is_stopped = true;
+	world.overlay_is_used = true;
+	world.is_stopped = true;
 	recover_or_fail();
 	assert_int_equal(world.resumes, 1);
 	assert_false(file_is_there(overlay));

@@ -234,6 +234,22 @@ static void advice_follows_the_cause(void **state)
 	assert_null(strchr(words(VIR_ERR_XML_ERROR, -1, "XML error: no"), ';'));
 }
 
+static void garbage_from_an_agent_is_not_repeated(void **state)
+{
+	static const char *const messages[] = {
+		"internal error: cannot parse json {{\xbb %s: lexical error",
+		"internal error: Unknown JSON reply '{\"x\":1}'",
+		"internal error: Parsed JSON reply '[1]' isn't an object",
+		"internal error: Neither 'return' nor 'error' is set in the JSON reply {}: {}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(messages); i++)
+		assert_string_equal(words(VIR_ERR_INTERNAL_ERROR, -1, messages[i]),
+				    "the answer makes no sense; restart qemu-guest-agent in the "
+				    "guest");
+}
+
 /* --- domains ------------------------------------------------------------------------- */
 
 static struct virt *virt;
@@ -808,6 +824,7 @@ int main(void)
 		cmocka_unit_test(an_error_is_one_line_without_preamble_and_full_stop),
 		cmocka_unit_test(an_endless_error_is_cut),
 		cmocka_unit_test(advice_follows_the_cause),
+		cmocka_unit_test(garbage_from_an_agent_is_not_repeated),
 		WITH_VIRT(a_domain_is_found_by_name_uuid_and_number),
 		WITH_VIRT(a_name_goes_before_a_uuid_and_a_number),
 		WITH_VIRT(by_uuid_no_domain_of_that_name_is_found),
