@@ -12,6 +12,14 @@ uint64_t clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+void clock_sleep_ms(unsigned ms)
+{
+	const struct timespec pause = { .tv_sec = (time_t)(ms / 1000),
+					.tv_nsec = (long)(ms % 1000) * 1000000L };
+
+	nanosleep(&pause, NULL);
+}
+
 static double seconds(struct timeval t)
 {
 	return (double)t.tv_sec + (double)t.tv_usec / 1e6;

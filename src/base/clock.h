@@ -12,6 +12,11 @@ static inline double clock_seconds_since(uint64_t start_ns)
 	return (double)(clock_ns() - start_ns) / 1e9;
 }
 
+/* A pause for those who look again and again; a signal ends it early, so that its flag is seen at
+ * once (base/interrupt.h).  Who has to wait that long looks at the clock.
+ */
+void clock_sleep_ms(unsigned ms);
+
 /* CPU seconds, user and system, of this process and its reaped children. */
 double clock_cpu_seconds(void);
 

@@ -118,24 +118,6 @@ int dest_check_room_above(struct dest *dest, const char *dir, uint64_t need, str
 	return dest_check_room(dest, fd, path, need, err);
 }
 
-int dest_make_directory(const char *dir, struct err *err)
-{
-	autofree char *path = strdup(dir);
-
-	if (!path)
-		return err_nomem(err);
-	for (char *slash = path; slash;) {
-		slash = strchr(slash + 1, '/');
-		if (slash)
-			*slash = '\0';
-		if (mkdir(path, 0700) < 0 && errno != EEXIST)
-			return err_errno(err, ERR_REFUSED, "cannot create the folder %s", path);
-		if (slash)
-			*slash = '/';
-	}
-	return 0;
-}
-
 /* A password may hold what it should not: the last @ counts. */
 char *dest_for_messages(const char *where)
 {

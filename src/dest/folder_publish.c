@@ -2,6 +2,7 @@
 #include "dest/folder_inner.h"
 
 #include "base/err.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/uuid.h"
@@ -108,7 +109,7 @@ int folder_reserve(struct dest *dest, int *fd, struct err *err)
 	int rc = folder_open_directory(f, err);
 
 	if (rc > 0)
-		rc = dest_make_directory(f->path, err) < 0 ? -1 : folder_open_directory(f, err);
+		rc = folder_make(f->path, 0700, err) < 0 ? -1 : folder_open_directory(f, err);
 	if (rc > 0)
 		return err_set(err, ERR_REFUSED, "the folder %s has gone", f->path);
 	if (rc < 0)

@@ -40,7 +40,4 @@ int dest_check_room(struct dest *dest, int dirfd, const char *dir, uint64_t need
 /* The same for a directory that is still to be made. */
 int dest_check_room_above(struct dest *dest, const char *dir, uint64_t need, struct err *err);
 
-/* With what is missing above it, each 0700. */
-int dest_make_directory(const char *dir, struct err *err);
-
 #endif

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/folder.h"
 #include "base/interrupt.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -79,7 +80,7 @@ struct uploads *uploads_open(struct err *err)
 	}
 	u->dirfd = -1;
 	u->folder = find_folder(err);
-	if (!u->folder || dest_make_directory(u->folder, err) < 0)
+	if (!u->folder || folder_make(u->folder, 0700, err) < 0)
 		return NULL;
 	u->dirfd = open(u->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (u->dirfd < 0) {

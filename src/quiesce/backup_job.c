@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quiesce/quiesce.h"
+#include "quiesce/quiesce_inner.h"
 
 #include "base/err.h"
 #include "base/log.h"
-#include "quiesce/contact.h"
 #include "quiesce/method.h"
 #include "quiesce/record.h"
 #include "quiesce/roomwatch.h"
@@ -18,7 +17,7 @@
 
 /* A pull-mode backup job: QEMU itself shows the disk as it was, and the guest works on. */
 struct backup {
-	struct contact contact;
+	char *xml;				   /* what begins it */
 	enum { NOT_BEGUN, IN_DOUBT, BEGUN } state; /* in doubt: the daemon may still begin it */
 	struct roomwatch *watch;		   /* from view to release */
 
@@ -37,9 +36,8 @@ static struct backup *state_of(const struct quiesce *q)
 static int note(const struct quiesce *q, struct err *err)
 {
 	const struct record_note own = {
-		.run_id = state_of(q)->contact.run_id,
-		.scratch = (char *)(uintptr_t)scratch_file(q->scratch),
-		.socket = (char *)(uintptr_t)scratch_socket(q->scratch),
+		.scratch = record_lend(scratch_file(q->scratch)),
+		.socket = record_lend(scratch_socket(q->scratch)),
 	};
 
 	return method_note(q, &own, err);
@@ -47,11 +45,9 @@ static int note(const struct quiesce *q, struct err *err)
 
 static int backup_prepare(struct quiesce *q, struct err *err)
 {
-	struct backup *b = q->state = calloc(1, sizeof *b);
-
-	if (!b)
+	q->state = calloc(1, sizeof(struct backup));
+	if (!q->state)
 		return err_nomem(err);
-	contact_begin(&b->contact, q->cfg.domain);
 	if (method_refuse_others(q, err) < 0 || method_open_scratch(q, err) < 0)
 		return -1;
 	return note(q, err);
@@ -59,20 +55,30 @@ static int backup_prepare(struct quiesce *q, struct err *err)
 
 /* --- the point in time --- */
 
-static int backup_begin_job(struct quiesce *q, struct err *err)
+static int backup_get_ready(struct quiesce *q, struct err *err)
 {
+	struct backup *b = state_of(q);
 	const struct backup_request request = {
 		.target = q->cfg.disk->target,
 		.export_name = q->cfg.disk->target,
 		.socket = scratch_socket(q->scratch),
 		.scratch = scratch_file(q->scratch),
 	};
+
+	free(b->xml);
+	b->xml = backup_xml(q->cfg.domain, &request, err);
+	return b->xml ? 0 : -1;
+}
+
+static int backup_begin_job(struct quiesce *q, struct err *err)
+{
+	struct backup *b = state_of(q);
 	int rc;
 
-	state_of(q)->state = IN_DOUBT;
-	rc = backup_begin(q->cfg.domain, &request, err);
+	b->state = IN_DOUBT;
+	rc = backup_begin(q->cfg.domain, q->cfg.disk->target, b->xml, err);
 	if (rc >= 0)
-		state_of(q)->state = rc == 0 ? BEGUN : NOT_BEGUN;
+		b->state = rc == 0 ? BEGUN : NOT_BEGUN;
 	return rc;
 }
 
@@ -149,24 +155,34 @@ static int explain(struct quiesce *q, struct domain *d, struct err *err)
 	struct domain_status status;
 	struct err ignored = { 0 };
 
-	if (!contact_same_run(&state_of(q)->contact, err))
+	if (!contact_same_run(&q->contact, err))
 		return -1;
-	if (domain_status(d, &status, &ignored) == 0 && status.state == DOMAIN_BUSY)
+	if (domain_look(d, &status, &ignored) == 0 && status.is_shutting_down)
 		return err_set(err, ERR_FAILED,
 			       "the domain %s went away during the capture: it is %s",
 			       domain_name(d), status.text);
 	return -1;
 }
 
+static void note_scratch_used(struct quiesce *q, struct domain *d)
+{
+	struct backup_progress progress;
+	struct err ignored = { 0 };
+
+	if (backup_progress(d, &progress, &ignored) == 0)
+		q->scratch_used = progress.scratch_bytes;
+}
+
 static int backup_check(struct quiesce *q, struct err *err)
 {
-	struct domain *d = contact_same_run(&state_of(q)->contact, err);
+	struct domain *d = contact_same_run(&q->contact, err);
 	struct backup_job job = { 0 };
 	bool is_ours;
-	int rc = d ? backup_find(d, &job, err) : -1;
+	int rc = d ? backup_find(d, ERRAND_CUT_SHORT, &job, err) : -1;
 
 	if (rc < 0)
 		return d ? explain(q, d, err) : -1;
+	note_scratch_used(q, d);
 	is_ours = rc > 0 &&
 		  undo_job_is_ours(&job, scratch_file(q->scratch), scratch_socket(q->scratch));
 	backup_job_free(&job);
@@ -183,11 +199,11 @@ static void warn_of_socket(const struct quiesce *q, struct domain *d)
 			 scratch_socket(q->scratch));
 }
 
-static int end_job(const struct quiesce *q, struct backup *b, struct err *err)
+static int end_job(struct quiesce *q, struct backup *b, struct err *err)
 {
 	enum undo_doubt doubt = b->state == IN_DOUBT ? UNDO_UNSETTLED : UNDO_SETTLED;
 	struct domain *d;
-	int rc = contact_reach(&b->contact, &d, err);
+	int rc = contact_reach(&q->contact, &d, err);
 
 	if (rc > 0)
 		rc = undo_job(d, scratch_file(q->scratch), scratch_socket(q->scratch), doubt, err);
@@ -232,7 +248,7 @@ static void backup_close(struct quiesce *q)
 
 	if (b) {
 		roomwatch_stop(steal(&b->watch));
-		contact_end(&b->contact);
+		free(steal(&b->xml));
 	}
 	if (b && b->state != NOT_BEGUN) {
 		leave_behind(b, steal(&q->scratch));
@@ -245,6 +261,7 @@ static void backup_close(struct quiesce *q)
 const struct quiesce_ops backup_ops = {
 	.name = "backup-job",
 	.prepare = backup_prepare,
+	.get_ready = backup_get_ready,
 	.begin = backup_begin_job,
 	.view = backup_view,
 	.check = backup_check,

@@ -9,7 +9,6 @@
 #include "virt/virt.h"
 
 #include <stddef.h>
-#include <time.h>
 
 enum { PATIENCE_SECONDS = 20, PAUSE_MS = 250, PAUSE_MAX_MS = 2000 };
 
@@ -45,13 +44,6 @@ static int reconnect(struct contact *c, struct err *err)
 	return -1;
 }
 
-static void pause_for(unsigned ms)
-{
-	const struct timespec pause = { ms / 1000, ms % 1000 * 1000000L };
-
-	nanosleep(&pause, NULL);
-}
-
 int contact_reach(struct contact *c, struct domain **out, struct err *err)
 {
 	uint64_t start = clock_ns();
@@ -59,7 +51,7 @@ int contact_reach(struct contact *c, struct domain **out, struct err *err)
 	int rc = virt_is_alive(domain_connection(current(c))) ? 1 : reconnect(c, err);
 
 	while (rc < 0 && clock_seconds_since(start) < PATIENCE_SECONDS) {
-		pause_for(pause_ms);
+		clock_sleep_ms(pause_ms);
 		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
 		rc = reconnect(c, err);
 	}

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 
 #define DEADLINE_SECONDS 30
 #define POLL_MS		 100
@@ -207,7 +206,6 @@ static int try_once(int fd, uint64_t start, struct err *err)
 
 static int await_answer(struct forward *f, struct err *err)
 {
-	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 	uint64_t start = clock_ns();
 
 	while (clock_seconds_since(start) < DEADLINE_SECONDS) {
@@ -219,7 +217,7 @@ static int await_answer(struct forward *f, struct err *err)
 			return rc < 0 ? -1 : 0;
 		if (fd < 0 && has_ended)
 			break;
-		nanosleep(&pause, NULL);
+		clock_sleep_ms(POLL_MS);
 	}
 	return say_failure(f, err);
 }

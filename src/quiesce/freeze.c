@@ -9,7 +9,6 @@
 #include "virt/virt.h"
 
 #include <stddef.h>
-#include <time.h>
 
 enum { PAUSE_MS = 50, PAUSE_MAX_MS = 1000 };
 
@@ -39,9 +38,9 @@ static int try_once(struct domain *d, unsigned **count, struct err *err)
 
 int freeze_end(struct domain *d, unsigned seconds, unsigned *count, struct err *err)
 {
+	uint64_t start = clock_ns();
+	unsigned pause_ms = PAUSE_MS;
 	struct err why = { 0 };
-	struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
-	uint64_t start = clock_ns(), pause_ms = PAUSE_MS;
 
 	while (try_once(d, &count, &why) < 0) {
 		if (!domain_is_active(d))
@@ -50,18 +49,8 @@ int freeze_end(struct domain *d, unsigned seconds, unsigned *count, struct err *
 			*err = why;
 			return -1;
 		}
-		nanosleep(&pause, NULL);
+		clock_sleep_ms(pause_ms);
 		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
-		pause = (struct timespec){ (time_t)(pause_ms / 1000),
-					   (long)(pause_ms % 1000) * 1000000L };
 	}
 	return 0;
-}
-
-int freeze_hint(struct domain *d, struct err *err)
-{
-	return err_hint(err,
-			"by hand: virsh -c '%s' domfsthaw %s; where that does not reach the agent, "
-			"restart libvirtd (guests go on), or the agent in the guest, before",
-			virt_uri(domain_connection(d)), domain_uuid(d));
 }

@@ -13,7 +13,4 @@ struct err;
  */
 int freeze_end(struct domain *d, unsigned seconds, unsigned *count, struct err *err);
 
-/* Put behind a message the command that thaws by hand.  Returns -1. */
-int freeze_hint(struct domain *d, struct err *err);
-
 #endif

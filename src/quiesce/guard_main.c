@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "quiesce/by_hand.h"
 #include "quiesce/contact.h"
 #include "quiesce/freeze.h"
 #include "quiesce/guard_inner.h"
@@ -30,7 +31,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* The guard's own process.  Nothing is logged while the domain may be frozen: whoever reads
@@ -62,13 +62,6 @@ struct watch {
 	uint64_t due_ns;     /* while armed: when to thaw */
 	unsigned pause_ms;   /* before the next try, when one failed */
 };
-
-static void pause_for(unsigned ms)
-{
-	const struct timespec pause = { ms / 1000, ms % 1000 * 1000000L };
-
-	nanosleep(&pause, NULL);
-}
 
 /* --- thawing ------------------------------------------------------------------------- */
 
@@ -105,7 +98,7 @@ static int thaw_within(struct watch *w, unsigned seconds, struct err *err)
 	while (thaw_once(w, err) < 0) {
 		if (clock_seconds_since(start) >= seconds)
 			return -1;
-		pause_for(pause_ms);
+		clock_sleep_ms(pause_ms);
 		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
 	}
 	return 0;
@@ -125,7 +118,7 @@ static bool is_frozen(struct watch *w)
 static int thaw_what_is_under_way(struct watch *w, unsigned seconds, struct err *err)
 {
 	for (int ms = 0; ms < SETTLE_MS; ms += SETTLE_STEP_MS) {
-		pause_for(SETTLE_STEP_MS);
+		clock_sleep_ms(SETTLE_STEP_MS);
 		if (is_frozen(w) && thaw_within(w, seconds, err) < 0)
 			return -1;
 	}
@@ -172,7 +165,7 @@ static int inherit(struct watch *w)
 
 	if (w->is_armed && (thaw_within(w, GIVE_UP_SECONDS, &err) < 0 ||
 			    thaw_what_is_under_way(w, GIVE_UP_SECONDS, &err) < 0)) {
-		freeze_hint(w->domain, &err);
+		by_hand_thaw(w->domain, &err);
 		return say_failed(w, &err);
 	}
 	if (record_reload(w->record, &err) < 0)
@@ -389,12 +382,9 @@ static int find_domain(struct watch *w, char **argv, struct err *err)
 	w->virt = virt_open(argv[GUARD_ARG_URI], VIRT_MANAGE, err);
 	if (!w->virt)
 		return -1;
-	w->domain = domain_find(w->virt, argv[GUARD_ARG_UUID], err);
+	w->domain = domain_find_uuid(w->virt, argv[GUARD_ARG_UUID], err);
 	if (!w->domain)
 		return -1;
-	if (!str_equal(domain_uuid(w->domain), argv[GUARD_ARG_UUID]))
-		return err_set(err, ERR_FAILED, "another domain has the name %s",
-			       argv[GUARD_ARG_UUID]);
 	agent_expect_patience(w->domain, w->freeze_seconds);
 	contact_begin(&w->contact, w->domain);
 	return 0;

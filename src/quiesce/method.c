@@ -2,7 +2,7 @@
 #include "quiesce/method.h"
 
 #include "base/err.h"
-#include "quiesce/quiesce.h"
+#include "quiesce/quiesce_inner.h"
 #include "quiesce/record.h"
 #include "quiesce/scratch.h"
 #include "quiesce/undo.h"
@@ -41,22 +41,16 @@ int method_open_scratch(struct quiesce *q, struct err *err)
 	return q->scratch ? 0 : -1;
 }
 
-/* A note's strings are not const, and record_write copies them. */
-static char *lend(const char *text)
-{
-	return (char *)(uintptr_t)text;
-}
-
 int method_note(const struct quiesce *q, const struct record_note *own, struct err *err)
 {
 	struct record_note note = *record_note(q->cfg.record);
 	struct domain *d = q->cfg.domain;
 
-	note.uri = lend(virt_uri(domain_connection(d)));
-	note.name = lend(domain_name(d));
-	note.run_id = own->run_id;
+	note.uri = record_lend(virt_uri(domain_connection(d)));
+	note.name = record_lend(domain_name(d));
+	note.run_id = q->contact.run_id;
 	note.target = q->cfg.disk->target;
-	note.scratch_dir = lend(scratch_dir(q->scratch));
+	note.scratch_dir = record_lend(scratch_dir(q->scratch));
 	note.scratch = own->scratch;
 	note.socket = own->socket;
 	note.overlay = own->overlay;

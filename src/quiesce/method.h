@@ -12,7 +12,7 @@ int method_refuse_others(const struct quiesce *q, struct err *err);
 
 int method_open_scratch(struct quiesce *q, struct err *err);
 
-/* Note what the method is about to make (own: run_id, scratch, socket, overlay; borrowed), besides
+/* Note what the method is about to make (own: scratch, socket, overlay; borrowed), besides
  * what is noted already.
  */
 int method_note(const struct quiesce *q, const struct record_note *own, struct err *err);

@@ -69,45 +69,6 @@ struct quiesce_view {
 	const char *path, *format;	  /* of a file or block device that keeps still */
 };
 
-struct quiesce_ops {
-	const char *name; /* the method */
-
-	/* Can it, with this domain, now?  Makes ready what hold needs, so that nothing but the
-	 * instant itself is left to it.  1 with err telling why when another method has to
-	 * be taken.
-	 */
-	int (*prepare)(struct quiesce *q, struct err *err);
-
-	/* Begin, between freeze and thaw: nothing slow, nothing that needs the guest.  1 as
-	 * above.
-	 */
-	int (*begin)(struct quiesce *q, struct err *err);
-
-	/* After begin: where to read; may wait for what takes time. */
-	int (*view)(struct quiesce *q, struct quiesce_view *out, struct err *err);
-
-	/* Does the point in time still hold?  -1 with the reason in the user's words. */
-	int (*check)(struct quiesce *q, struct err *err);
-
-	/* Undo all that began.  Works after a failure of any of the others, and twice. */
-	int (*release)(struct quiesce *q, struct err *err);
-
-	/* What release could not undo stays, with its files. */
-	void (*close)(struct quiesce *q);
-};
-
-extern const struct quiesce_ops backup_ops, snapshot_ops;
-
-/* What the methods share; the story is in quiesce.c. */
-struct quiesce {
-	const struct quiesce_ops *ops;
-	struct quiesce_config cfg;
-	struct quiesce_outcome outcome;
-	struct scratch *scratch;
-	struct guard *guard;
-	void *state; /* of the method */
-};
-
 /* Probes the agent.  ERR_REFUSED when a freeze is required and cannot be; nothing is changed
  * yet.
  */

@@ -3,13 +3,13 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/folder.h"
 #include "base/interrupt.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/own_folder.h"
 #include "base/str.h"
 #include "base/uuid.h"
-#include "quiesce/folder.h"
 #include "quiesce/record_inner.h"
 #include "quiesce/record_text.h"
 
@@ -45,23 +45,17 @@ struct record {
 	struct record_note note;
 };
 
-char *record_default_folder(void)
+/* Made or not; NULL without a home. */
+static char *default_folder(void)
 {
 	return own_folder("XDG_STATE_HOME", ".local/state", "domains");
-}
-
-static void pause_a_little(void)
-{
-	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
-
-	nanosleep(&pause, NULL);
 }
 
 /* --- the folder --- */
 
 static char *find_folder(struct err *err)
 {
-	char *folder = record_default_folder();
+	char *folder = default_folder();
 
 	if (!folder)
 		err_set(err, ERR_REFUSED,
@@ -213,7 +207,7 @@ static int take_lock(struct record *r, int dirfd, const char *uuid, unsigned wai
 			return err_set(err, ERR_BUSY,
 				       "another run works with this domain, or is still putting it "
 				       "right; wait for it with --lock-wait");
-		pause_a_little();
+		clock_sleep_ms(POLL_MS);
 	}
 	return 0;
 }
@@ -315,11 +309,6 @@ int record_fd(const struct record *r)
 	return r->fd;
 }
 
-const char *record_path(const struct record *r)
-{
-	return r->path;
-}
-
 const struct record_note *record_note(const struct record *r)
 {
 	return &r->note;
@@ -414,7 +403,7 @@ static int look(int fd, const char *path, struct record_note *out, struct err *e
 	int rc;
 
 	for (int i = 0; (rc = read_note(fd, path, out, err)) < 0 && i < LOOKS && is_locked(fd); i++)
-		pause_a_little();
+		clock_sleep_ms(POLL_MS);
 	return rc;
 }
 
@@ -447,7 +436,7 @@ static int open_to_look(const char *folder)
 
 int record_look(const char *uuid, struct record_note *out, bool *is_held, struct err *err)
 {
-	autofree char *folder = record_default_folder();
+	autofree char *folder = default_folder();
 	autoclose int dirfd = folder ? open_to_look(folder) : -1;
 
 	*out = (struct record_note){ .run_id = -1 };
@@ -477,7 +466,7 @@ static bool says_something(int dirfd, const char *folder, const char *uuid)
 int record_each(int (*each)(void *ctx, const char *uuid, struct err *err), void *ctx,
 		struct err *err)
 {
-	autofree char *folder = record_default_folder();
+	autofree char *folder = default_folder();
 	autodir DIR *entries = folder ? opendir(folder) : NULL;
 	const struct dirent *entry;
 

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What a run has done to a domain and not undone yet: one file a domain, in
  * /var/lib/ccsnap/domains for root, else in $XDG_STATE_HOME/ccsnap/domains, named by the
@@ -29,14 +30,17 @@ struct record_note {
 	char *overlay;			      /* of a snapshot */
 };
 
-/* The folder (malloc), made or not; NULL without a home. */
-char *record_default_folder(void);
-
 /* Take the lock of that domain, waiting at most so long: ERR_BUSY.  Makes the folder. */
 struct record *record_open(const char *uuid, unsigned wait_seconds, struct err *err);
 
 /* The same for a descriptor of it that the guard was given; takes it over. */
 struct record *record_adopt(int fd, struct err *err);
+
+/* For a note to write: its strings are not const, and are copied. */
+static inline char *record_lend(const char *text)
+{
+	return (char *)(uintptr_t)text;
+}
 
 int record_fd(const struct record *r);
 const struct record_note *record_note(const struct record *r);

@@ -8,6 +8,4 @@ struct record;
 /* Read it anew: whoever shares it may have written since.  The guard has to. */
 int record_reload(struct record *r, struct err *err);
 
-const char *record_path(const struct record *r); /* for messages */
-
 #endif

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "quiesce/by_hand.h"
 #include "quiesce/freeze.h"
 #include "quiesce/record.h"
 #include "quiesce/record_inner.h"
@@ -99,7 +100,7 @@ static int thaw(struct recovery *job, struct err *err)
 	if (is_same_run(job)) {
 		limit_patience(job);
 		if (freeze_end(job->d, THAW_SECONDS, &count, err) < 0)
-			return freeze_hint(job->d, err);
+			return by_hand_thaw(job->d, err);
 		if (count > 0)
 			tell(job, "thawed %u filesystems", count);
 	}
@@ -187,10 +188,7 @@ static int reset_patience(struct recovery *job, struct err *err)
 {
 	if (is_same_run(job)) {
 		if (agent_reset_patience(job->d, err) < 0)
-			return err_hint(err,
-					"by hand: virsh -c '%s' guest-agent-timeout %s --timeout "
-					"-2",
-					virt_uri(domain_connection(job->d)), domain_uuid(job->d));
+			return by_hand_reset_patience(job->d, err);
 		tell(job, "put back how long libvirt waits for the agent");
 	}
 	job->left.patience = false;

@@ -123,7 +123,7 @@ static bool is_stopped(struct roomwatch *w)
 	struct domain *d;
 
 	return contact_reach(&w->contact, &d, &ignored) > 0 &&
-	       domain_status(d, &status, &ignored) == 0 && status.is_stopped_by_io_error;
+	       domain_look(d, &status, &ignored) == 0 && status.is_stopped_by_io_error;
 }
 
 /* Every so often libvirt is asked, too: the other end of ssh tells no room. */

@@ -32,8 +32,7 @@ struct scratch_config {
  */
 struct scratch *scratch_open(const struct scratch_config *cfg, struct err *err);
 
-const char *scratch_dir(const struct scratch *s); /* NULL at the other end of ssh */
-const char *scratch_tag(const struct scratch *s);
+const char *scratch_dir(const struct scratch *s);    /* NULL at the other end of ssh */
 const char *scratch_socket(const struct scratch *s); /* paths as QEMU sees them */
 const char *scratch_file(const struct scratch *s);
 

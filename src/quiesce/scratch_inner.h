@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 struct err;
+struct scratch;
 
 /* --- scratch_user.c: who QEMU runs as --- */
 
@@ -80,5 +81,7 @@ enum { SCRATCH_TAG_LEN = 6 };
  */
 void scratch_sweep(const char *place, const char *prefix, const char *letters,
 		   const char *const *names);
+
+const char *scratch_tag(const struct scratch *s); /* what its files have for a name */
 
 #endif

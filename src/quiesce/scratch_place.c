@@ -3,10 +3,10 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/own_folder.h"
 #include "base/str.h"
-#include "quiesce/folder.h"
 #include "quiesce/scratch.h"
 
 #include <dirent.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quiesce/quiesce.h"
+#include "quiesce/quiesce_inner.h"
 
 #include "base/err.h"
 #include "base/str.h"
-#include "quiesce/contact.h"
 #include "quiesce/method.h"
 #include "quiesce/record.h"
 #include "quiesce/roomwatch.h"
@@ -13,17 +12,16 @@
 #include "virt/domain.h"
 #include "virt/hardware.h"
 #include "virt/overlay.h"
-#include "virt/overlay_inner.h"
 #include "virt/virt.h"
 
 #include <stdlib.h>
 
 /* An external snapshot: the guest writes to an overlay, and what is below keeps still. */
 struct snapshot {
-	struct contact contact;
 	char *overlay; /* in the scratch directory, but no file of scratch.h: it is never removed
 			* while a disk has it
 			*/
+	char *xml;     /* what makes it */
 	enum { NOT_BEGUN, IN_DOUBT, BEGUN } state; /* in doubt: the daemon may still begin it */
 	struct roomwatch *watch;		   /* from view to release */
 };
@@ -64,7 +62,6 @@ static int refuse(const struct quiesce *q, struct err *err)
 static int note(const struct quiesce *q, struct err *err)
 {
 	const struct record_note own = {
-		.run_id = state_of(q)->contact.run_id,
 		.overlay = state_of(q)->overlay,
 	};
 
@@ -77,7 +74,6 @@ static int snapshot_prepare(struct quiesce *q, struct err *err)
 
 	if (!s)
 		return err_nomem(err);
-	contact_begin(&s->contact, q->cfg.domain);
 	if (refuse(q, err) < 0 || method_open_scratch(q, err) < 0)
 		return -1;
 	s->overlay = str_format("%s/overlay", scratch_dir(q->scratch));
@@ -86,13 +82,22 @@ static int snapshot_prepare(struct quiesce *q, struct err *err)
 
 /* --- the point in time --- */
 
+static int snapshot_get_ready(struct quiesce *q, struct err *err)
+{
+	struct snapshot *s = state_of(q);
+
+	free(s->xml);
+	s->xml = overlay_xml(q->cfg.domain, q->cfg.disk->target, s->overlay, err);
+	return s->xml ? 0 : -1;
+}
+
 static int snapshot_begin(struct quiesce *q, struct err *err)
 {
 	struct snapshot *s = state_of(q);
 	int rc;
 
 	s->state = IN_DOUBT;
-	rc = overlay_begin(q->cfg.domain, q->cfg.disk->target, s->overlay, err);
+	rc = overlay_begin(q->cfg.domain, q->cfg.disk->target, s->xml, err);
 	if (rc == 0)
 		s->state = BEGUN;
 	return rc;
@@ -103,7 +108,7 @@ static struct undo_overlay overlay_of(const struct quiesce *q)
 	return (struct undo_overlay){
 		.target = q->cfg.disk->target,
 		.path = state_of(q)->overlay,
-		.run_id = state_of(q)->contact.run_id,
+		.run_id = q->contact.run_id,
 	};
 }
 
@@ -132,9 +137,9 @@ static bool is_on_disk(const struct chain *chain, const struct virt_disk *disk, 
 }
 
 /* Since its XML was read, somebody may have put another layer between, with the newest of it. */
-static int check_below(const struct quiesce *q, struct err *err)
+static int check_below(struct quiesce *q, struct err *err)
 {
-	struct domain *d = contact_same_run(&state_of(q)->contact, err);
+	struct domain *d = contact_same_run(&q->contact, err);
 	const struct virt_disk *disk = q->cfg.disk;
 	autochain struct chain chain = { 0 };
 
@@ -169,7 +174,7 @@ static int snapshot_view(struct quiesce *q, struct quiesce_view *out, struct err
 static int snapshot_check(struct quiesce *q, struct err *err)
 {
 	struct snapshot *s = state_of(q);
-	struct domain *d = contact_same_run(&s->contact, err);
+	struct domain *d = contact_same_run(&q->contact, err);
 	int used;
 
 	if (d && s->watch && roomwatch_has_acted(s->watch))
@@ -189,12 +194,12 @@ static int snapshot_check(struct quiesce *q, struct err *err)
 
 /* --- release --- */
 
-static int end_overlay(const struct quiesce *q, struct snapshot *s, struct err *err)
+static int end_overlay(struct quiesce *q, struct snapshot *s, struct err *err)
 {
 	enum undo_doubt doubt = s->state == IN_DOUBT ? UNDO_UNSETTLED : UNDO_SETTLED;
 	const struct undo_overlay overlay = overlay_of(q);
 	struct domain *d;
-	int rc = contact_reach(&s->contact, &d, err);
+	int rc = contact_reach(&q->contact, &d, err);
 
 	if (rc <= 0)
 		return err_context(err, "%s may hold what the domain %s wrote last: keep it",
@@ -226,7 +231,7 @@ static void snapshot_close(struct quiesce *q)
 
 	if (s) {
 		roomwatch_stop(s->watch);
-		contact_end(&s->contact);
+		free(s->xml);
 		free(s->overlay);
 	}
 	scratch_close(steal(&q->scratch));
@@ -236,6 +241,7 @@ static void snapshot_close(struct quiesce *q)
 const struct quiesce_ops snapshot_ops = {
 	.name = "snapshot",
 	.prepare = snapshot_prepare,
+	.get_ready = snapshot_get_ready,
 	.begin = snapshot_begin,
 	.view = snapshot_view,
 	.check = snapshot_check,

@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "quiesce/by_hand.h"
 #include "quiesce/record.h"
 #include "quiesce/record_text.h"
 #include "virt/backup.h"
@@ -15,9 +16,8 @@
 #include "virt/virt.h"
 
 #include <errno.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -40,13 +40,6 @@ bool undo_job_is_ours(const struct backup_job *job, const char *scratch, const c
 	return job->is_backup && (is_same(job->scratch, scratch) || is_same(job->socket, socket));
 }
 
-static void pause_a_little(void)
-{
-	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
-
-	nanosleep(&pause, NULL);
-}
-
 /* Not when it is its own storage that is full, or broken, as far as libvirt can tell. */
 static bool is_stopped_for_us(struct domain *d, const struct domain_status *status,
 			      const char *target)
@@ -63,12 +56,11 @@ static int let_go_on(struct domain *d, const char *target, struct err *err)
 {
 	struct domain_status status;
 
-	if (domain_status(d, &status, err) < 0)
+	if (domain_look(d, &status, err) < 0)
 		return domain_is_active(d) ? -1 : 0;
 	if (!is_stopped_for_us(d, &status, target) || domain_resume(d, err) == 0)
 		return 0;
-	return err_hint(err, "by hand: virsh -c '%s' resume %s", virt_uri(domain_connection(d)),
-			domain_uuid(d));
+	return by_hand(virt_by_hand(d, "resume", NULL), err);
 }
 
 /* --- jobs --- */
@@ -83,16 +75,17 @@ static bool is_shutting_down(struct domain *d)
 	struct domain_status status;
 	struct err ignored = { 0 };
 
-	return domain_status(d, &status, &ignored) == 0 && status.is_shutting_down;
+	return domain_look(d, &status, &ignored) == 0 && status.is_shutting_down;
 }
 
 /* 1, 0, -1; whoever is off has none. */
-static int look_for_job(struct domain *d, struct backup_job *job, struct err *err)
+static int look_for_job(struct domain *d, enum errand_wait wait, struct backup_job *job,
+			struct err *err)
 {
 	int rc;
 
 	*job = (struct backup_job){ 0 };
-	rc = domain_is_active(d) ? backup_find(d, job, err) : 0;
+	rc = domain_is_active(d) ? backup_find(d, wait, job, err) : 0;
 	return rc < 0 && !domain_is_active(d) ? 0 : rc;
 }
 
@@ -102,11 +95,11 @@ static int ask_for_job(struct domain *d, struct backup_job *job, struct err *err
 	uint64_t start = clock_ns();
 	int rc;
 
-	while ((rc = look_for_job(d, job, err)) < 0 && can_tell(d) &&
+	while ((rc = look_for_job(d, ERRAND_CUT_SHORT, job, err)) < 0 && can_tell(d) &&
 	       clock_seconds_since(start) * 1000 < ASK_MS) {
 		if (interrupt_check(err) < 0)
 			return -1;
-		pause_a_little();
+		clock_sleep_ms(POLL_MS);
 	}
 	return rc;
 }
@@ -124,8 +117,9 @@ static int find_job(struct domain *d, struct backup_job *job, struct err *err)
 	uint64_t start = clock_ns();
 	int rc;
 
-	while ((rc = look_for_job(d, job, err)) < 0 && is_worth_another_try(d, start))
-		pause_a_little();
+	while ((rc = look_for_job(d, ERRAND_IN_FULL, job, err)) < 0 &&
+	       is_worth_another_try(d, start))
+		clock_sleep_ms(POLL_MS);
 	return rc;
 }
 
@@ -160,8 +154,7 @@ int undo_find_others(struct domain *d, const char *scratch, const char *socket, 
 static int end_job(struct domain *d, const struct backup_job *job, struct err *err)
 {
 	if (backup_abort(d, err) < 0)
-		return err_hint(err, "by hand: virsh -c '%s' domjobabort %s",
-				virt_uri(domain_connection(d)), domain_uuid(d));
+		return by_hand(virt_by_hand(d, "domjobabort", NULL), err);
 	return let_go_on(d, job->target, err) < 0 ? -1 : 1;
 }
 
@@ -192,7 +185,7 @@ int undo_job(struct domain *d, const char *scratch, const char *socket, enum und
 
 	while ((rc = try_job(d, scratch, socket, &wait_ms, err)) == 0 && doubt == UNDO_UNSETTLED &&
 	       domain_is_active(d) && clock_seconds_since(start) * 1000 < wait_ms)
-		pause_a_little();
+		clock_sleep_ms(POLL_MS);
 	/* it was there, and has ended by itself */
 	if (rc == 0 && doubt == UNDO_SETTLED)
 		rc = let_go_on(d, NULL, err);
@@ -225,16 +218,13 @@ static int remove_overlay(const char *overlay, struct err *err)
 
 static int merge(struct domain *d, const struct undo_overlay *o, struct err *err)
 {
-	autofree char *by_hand = NULL;
-
 	if (overlay_end(d, o->target, o->path, err) == 0) {
 		int rc = remove_overlay(o->path, err) < 0 ? -1 : 1;
 
 		return let_go_on(d, o->target, err) < 0 ? -1 : rc;
 	}
 	err_context(err, "%s may still be in use: do not remove it", o->path);
-	by_hand = overlay_by_hand(d, o->target, o->path);
-	return by_hand ? err_hint(err, "by hand: %s", by_hand) : -1;
+	return by_hand(overlay_by_hand(d, o->target, o->path), err);
 }
 
 /* The XML says nothing about a snapshot that is being made. */
@@ -251,7 +241,7 @@ static int await_idle(struct domain *d, struct err *err)
 			return rc;
 		err_set(err, ERR_FAILED, "the domain %s has a job (%s) that does not end",
 			domain_name(d), job.kind);
-		pause_a_little();
+		clock_sleep_ms(POLL_MS);
 	} while (clock_seconds_since(start) * 1000 < BEGINNING_MS);
 	return -1;
 }
@@ -304,7 +294,7 @@ int undo_overlay(struct domain *d, const struct undo_overlay *overlay, enum undo
 
 	while ((used = is_used(d, overlay, err)) == 0 && doubt == UNDO_UNSETTLED &&
 	       domain_is_active(d) && clock_seconds_since(start) * 1000 < SETTLE_MS)
-		pause_a_little();
+		clock_sleep_ms(POLL_MS);
 	if (used < 0)
 		return -1;
 	if (used > 0)

@@ -45,15 +45,13 @@ static int find_socket(const char *path, struct err *err)
 /* A server that has more clients waiting than it wants says EAGAIN. */
 static int wait_for_turn(uint64_t start_ns, struct err *err)
 {
-	const struct timespec moment = { .tv_nsec = 20 * 1000 * 1000 };
-
 	if (interrupt_check(err) < 0)
 		return -1;
 	if (clock_seconds_since(start_ns) > NBD_CONNECT_SECONDS)
 		return err_set(err, ERR_FAILED,
 			       "the NBD server took no connection within %d seconds",
 			       NBD_CONNECT_SECONDS);
-	nanosleep(&moment, NULL);
+	clock_sleep_ms(20);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "virt/agent.h"
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/size.h"
 #include "virt/agent_answer.h"
 #include "virt/call.h"
@@ -113,17 +114,20 @@ static int question(struct domain *d, const char *command, struct reply *r, stru
 		.text = command,
 		.seconds = limit(d),
 	};
+	struct err why;
 
-	if (call_make(&c, d, err) == 0) {
+	if (call_make(&c, d, &why) == 0) {
 		r->answer = c.answer;
 		return 0;
 	}
-	snprintf(r->words, sizeof r->words, "%.*s", (int)sizeof r->words - 1, c.words);
-	r->is_refusal = strstr(r->words, "unable to execute QEMU agent command") != NULL;
-	if (c.code == VIR_ERR_OK || c.code == VIR_ERR_NO_DOMAIN ||
-	    virConnectIsAlive(virt_connection(d->virt)) != 1)
-		return -1;
-	return 0;
+	/* they are printable already: this cuts them, between characters */
+	log_printable(r->words, sizeof r->words, c.words);
+	r->is_refusal = strstr(c.words, "unable to execute QEMU agent command");
+	if (c.code != VIR_ERR_OK && c.code != VIR_ERR_NO_DOMAIN &&
+	    virConnectIsAlive(virt_connection(d->virt)) == 1)
+		return 0;
+	*err = why;
+	return -1;
 }
 
 int agent_is_frozen(struct domain *d, struct err *err)

@@ -7,7 +7,9 @@
 
 /* The QEMU guest agent of a domain, through libvirt.  It runs inside the guest, so it may be
  * absent, slow, dead or lying: every call has an end (agent_set_patience), and every number of
- * its is checked.
+ * its is checked.  agent_probe and agent_is_frozen ask for what libvirt has no call of its own for
+ * (virDomainQemuAgentCommand): its log says of such a domain that it is tainted,
+ * "custom-ga-command".
  */
 struct domain;
 struct err;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/size.h"
 #include "virt/call.h"
 #include "virt/domain.h"
 #include "virt/hardware.h"
@@ -13,7 +14,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	/* Until a job that is told to end has ended.  libvirt 9 works on one event at a time, and
@@ -21,7 +21,8 @@ enum {
 	 */
 	GONE_SECONDS = 300,
 	SLOW_SECONDS = 10, /* then people want to know */
-	PAUSE_MS = 20,
+	PAUSE_MS = 20,	   /* the first; each one is twice as long */
+	PAUSE_MAX_MS = 1000,
 };
 
 /* --- begin --- */
@@ -57,26 +58,23 @@ static bool is_impossible(int code)
 	return false;
 }
 
-static char *write_xml(struct domain *d, const struct backup_request *request, struct err *err)
+char *backup_xml(struct domain *d, const struct backup_request *request, struct err *err)
 {
 	autohardware struct hardware hw = { 0 };
 
 	return domain_hardware(d, &hw, err) < 0 ? NULL : job_xml_backup(request, &hw, err);
 }
 
-int backup_begin(struct domain *d, const struct backup_request *request, struct err *err)
+int backup_begin(struct domain *d, const char *target, const char *xml, struct err *err)
 {
-	autofree char *xml = write_xml(d, request, err);
 	struct call c = {
 		.make = make_backup,
 		.complaint = "no backup job",
 		.wait = ERRAND_IN_FULL,
-		.target = request->target,
+		.target = target,
 		.text = xml,
 	};
 
-	if (!xml)
-		return -1;
 	if (call_make(&c, d, err) == 0)
 		return 0;
 	/* a domain that is off is refused with one of these codes, too */
@@ -118,14 +116,8 @@ static bool is_over(struct domain *d, int code)
 	       !domain_is_active(d);
 }
 
-static int make_look(virDomainPtr dom, struct call *c)
-{
-	return virDomainGetJobStats(dom, &c->params.type, &c->params.list, &c->params.count,
-				    c->flags);
-}
-
 static const struct call look = {
-	.make = make_look,
+	.make = call_look_for_job,
 	.complaint = "cannot ask for its job",
 	.wait = ERRAND_IN_FULL,
 };
@@ -161,29 +153,44 @@ static void name_job(const struct call *c, struct backup_job *out)
 	snprintf(out->kind, sizeof out->kind, "%s", operation_name(operation));
 }
 
-/* 0: it has ended just now. */
-static int describe_backup(struct domain *d, struct backup_job *out, struct err *err)
+static int make_description(virDomainPtr dom, struct call *c)
 {
-	autofree char *xml = virDomainBackupGetXMLDesc(d->dom, 0);
-
-	if (xml)
-		return job_xml_read_backup(xml, out, err) < 0 ? -1 : 1;
-	if (virt_last_code() == VIR_ERR_NO_DOMAIN_BACKUP)
-		return 0;
-	return virt_fail(err, ERR_FAILED, "domain %s: cannot ask for its backup job", d->name);
+	c->answer = virDomainBackupGetXMLDesc(dom, 0);
+	return c->answer ? 0 : -1;
 }
 
-int backup_find(struct domain *d, struct backup_job *out, struct err *err)
+/* 0: it has ended just now. */
+static int describe_backup(struct domain *d, enum errand_wait wait, struct backup_job *out,
+			   struct err *err)
+{
+	autocall struct call c = {
+		.make = make_description,
+		.complaint = "cannot ask for its backup job",
+		.wait = wait,
+	};
+	struct err why;
+
+	if (call_make(&c, d, &why) == 0)
+		return job_xml_read_backup(c.answer, out, err) < 0 ? -1 : 1;
+	if (c.code == VIR_ERR_NO_DOMAIN_BACKUP)
+		return 0;
+	*err = why;
+	return -1;
+}
+
+int backup_find(struct domain *d, enum errand_wait wait, struct backup_job *out, struct err *err)
 {
 	autocall struct call c = look;
-	int found = look_for_job(d, &c, err);
+	int found;
 
 	*out = (struct backup_job){ 0 };
+	c.wait = wait;
+	found = look_for_job(d, &c, err);
 	if (found <= 0)
 		return found;
 	name_job(&c, out);
 	if (out->is_backup)
-		found = describe_backup(d, out, err);
+		found = describe_backup(d, wait, out, err);
 	if (found <= 0)
 		backup_job_free(out);
 	return found;
@@ -233,13 +240,6 @@ static int tell_to_end(struct domain *d, struct err *err)
 	return call_make(&c, d, err) < 0 && c.code != VIR_ERR_OPERATION_INVALID ? -1 : 0;
 }
 
-static void pause_briefly(void)
-{
-	const struct timespec moment = { .tv_nsec = PAUSE_MS * 1000000L };
-
-	nanosleep(&moment, NULL);
-}
-
 static void say_if_slow(const struct domain *d, uint64_t start, bool *is_said)
 {
 	if (*is_said || clock_seconds_since(start) < SLOW_SECONDS)
@@ -254,14 +254,15 @@ static void say_if_slow(const struct domain *d, uint64_t start, bool *is_said)
 static bool is_going_down(struct domain *d)
 {
 	struct domain_status status;
-	struct err ignored = { 0 };
+	struct err ignored;
 
-	return domain_status(d, &status, &ignored) == 0 && status.state == DOMAIN_BUSY;
+	return domain_look(d, &status, &ignored) == 0 && status.is_shutting_down;
 }
 
 static int wait_until_gone(struct domain *d, struct err *err)
 {
 	uint64_t start = clock_ns();
+	unsigned pause_ms = PAUSE_MS;
 	bool is_said = false;
 	int found;
 
@@ -271,7 +272,8 @@ static int wait_until_gone(struct domain *d, struct err *err)
 				       "domain %s: its backup job does not end within %d s",
 				       d->name, GONE_SECONDS);
 		say_if_slow(d, start, &is_said);
-		pause_briefly();
+		clock_sleep_ms(pause_ms);
+		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
 	}
 	return found;
 }
@@ -300,7 +302,6 @@ int backup_progress(struct domain *d, struct backup_progress *out, struct err *e
 	if (found == 0)
 		return err_set(err, ERR_FAILED, "domain %s: no backup job runs any more", d->name);
 	out->scratch_bytes = param_number(&c, VIR_DOMAIN_JOB_DISK_TEMP_USED);
-	out->elapsed_ms = param_number(&c, VIR_DOMAIN_JOB_TIME_ELAPSED);
 	return 0;
 }
 

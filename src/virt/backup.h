@@ -2,6 +2,8 @@
 #ifndef CCSNAP_BACKUP_H
 #define CCSNAP_BACKUP_H
 
+#include "virt/errand.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,10 +24,13 @@ struct backup_request {
 	const char *scratch; /* qcow2, made by libvirt */
 };
 
+/* What backup_begin says to libvirt (malloc), by the domain's XML of now. */
+char *backup_xml(struct domain *d, const struct backup_request *request, struct err *err);
+
 /* 0 when it has begun; 1 with err telling why when this domain can have no such job (another
- * way may work); -1.
+ * way may work); -1.  target: that of the request.
  */
-int backup_begin(struct domain *d, const struct backup_request *request, struct err *err);
+int backup_begin(struct domain *d, const char *target, const char *xml, struct err *err);
 
 /* The job that runs now, whoever has begun it. */
 struct backup_job {
@@ -35,8 +40,10 @@ struct backup_job {
 	char *socket, *scratch;
 };
 
-/* 1 with *out (backup_job_free), 0 when there is none, -1. */
-int backup_find(struct domain *d, struct backup_job *out, struct err *err);
+/* 1 with *out (backup_job_free), 0 when there is none, -1.  A look before anything has begun may be
+ * cut short; one on the way to undo a job is done in full.
+ */
+int backup_find(struct domain *d, enum errand_wait wait, struct backup_job *out, struct err *err);
 void backup_job_free(struct backup_job *job);
 
 /* End the job that runs.  0, also when none does; waits until it is gone. */
@@ -48,7 +55,6 @@ struct backup_progress {
 	 * that, and less where there were zeros.
 	 */
 	uint64_t scratch_bytes;
-	uint64_t elapsed_ms;
 };
 int backup_progress(struct domain *d, struct backup_progress *out, struct err *err);
 

@@ -5,12 +5,14 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "virt/errand.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -134,7 +136,7 @@ int below_step(char **at, struct err *err)
 	return 0;
 }
 
-int below_has(const char *top, const char *path, struct err *err)
+static int has_below(const char *top, const char *path, struct err *err)
 {
 	autofree char *at = strdup(top);
 
@@ -149,4 +151,57 @@ int below_has(const char *top, const char *path, struct err *err)
 			return 1;
 	}
 	return err_set(err, ERR_FAILED, "%s has more than %d layers", top, LAYERS_MAX);
+}
+
+/* --- in time --- */
+
+struct search {
+	struct errand base;
+	char *top, *path;
+};
+
+static int search_run(struct errand *base, struct err *err)
+{
+	struct search *s = (struct search *)base;
+
+	return has_below(s->top, s->path, err);
+}
+
+static void search_free(struct errand *base)
+{
+	struct search *s = (struct search *)base;
+
+	free(s->top);
+	free(s->path);
+	free(s);
+}
+
+static const struct errand search = {
+	.run = search_run,
+	.free = search_free,
+	.wait = ERRAND_IN_FULL,
+	.kind = ERR_FAILED,
+	.advice = "its storage hangs; look at it, and try again",
+};
+
+static struct errand *search_new(const char *top, const char *path)
+{
+	struct search *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->base = search;
+	s->top = strdup(top);
+	s->path = strdup(path);
+	if (s->top && s->path)
+		return &s->base;
+	search_free(&s->base);
+	return NULL;
+}
+
+int below_has(const char *top, const char *path, struct err *err)
+{
+	autoerrand struct errand *e = search_new(top, path);
+
+	return e ? errand_run(&e, top, err) : err_nomem(err);
 }

@@ -10,7 +10,7 @@
 struct errand_of_call {
 	struct errand base;
 	virDomainPtr dom;
-	char *target, *text;
+	char *target, *text, *pool_name;
 	struct call call;
 };
 
@@ -34,6 +34,7 @@ static void errand_free(struct errand *base)
 	virDomainFree(e->dom);
 	free(e->target);
 	free(e->text);
+	free(e->pool_name);
 	free(e);
 }
 
@@ -41,7 +42,7 @@ static const struct errand errand = {
 	.run = run,
 	.free = errand_free,
 	.kind = ERR_FAILED,
-	.advice = "its QEMU hangs; look at its storage, and try again",
+	.advice = "its QEMU or libvirtd hangs; look at its storage, and try again",
 };
 
 static int copy(const char *text, char **own, const char **out)
@@ -51,7 +52,7 @@ static int copy(const char *text, char **own, const char **out)
 	return text && !*own ? -1 : 0;
 }
 
-static struct errand *errand_new(const struct call *c, struct domain *d)
+static struct errand *errand_new(const struct call *c, const struct domain *d)
 {
 	struct errand_of_call *e = calloc(1, sizeof *e);
 
@@ -64,7 +65,8 @@ static struct errand *errand_new(const struct call *c, struct domain *d)
 	e->dom = d->dom;
 	e->call = *c;
 	if (copy(c->target, &e->target, &e->call.target) == 0 &&
-	    copy(c->text, &e->text, &e->call.text) == 0)
+	    copy(c->text, &e->text, &e->call.text) == 0 &&
+	    copy(c->pool_name, &e->pool_name, &e->call.pool_name) == 0)
 		return &e->base;
 	errand_free(&e->base);
 	return NULL;
@@ -76,9 +78,9 @@ static void bring_back(struct errand *base, struct call *c)
 
 	done->target = c->target;
 	done->text = c->text;
+	done->pool_name = c->pool_name;
 	*c = *done;
-	done->answer = NULL;
-	done->params.list = NULL;
+	*done = (struct call){ 0 };
 }
 
 static char *complain(const struct call *c, const struct domain *d)
@@ -91,7 +93,7 @@ static char *complain(const struct call *c, const struct domain *d)
 			  log_printable(target, sizeof target, c->target), c->complaint);
 }
 
-int call_make(struct call *c, struct domain *d, struct err *err)
+int call_make(struct call *c, const struct domain *d, struct err *err)
 {
 	autofree char *what = complain(c, d);
 	autoerrand struct errand *e = what ? errand_new(c, d) : NULL;
@@ -105,4 +107,10 @@ int call_make(struct call *c, struct domain *d, struct err *err)
 		return -1;
 	bring_back(e, c);
 	return rc < 0 ? err_context(err, "%s", what) : rc;
+}
+
+int call_look_for_job(virDomainPtr dom, struct call *c)
+{
+	return virDomainGetJobStats(dom, &c->params.type, &c->params.list, &c->params.count,
+				    c->flags);
 }

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "virt/call.h"
 #include "virt/hardware.h"
 #include "virt/virt_inner.h"
 
@@ -171,18 +172,48 @@ struct virt *domain_connection(const struct domain *d)
 	return d->virt;
 }
 
+static int make_look_whether_active(virDomainPtr dom, struct call *c)
+{
+	(void)c;
+	return virDomainIsActive(dom);
+}
+
 /* A transient domain is gone for libvirt as soon as it ends. */
 bool domain_is_active(struct domain *d)
 {
-	int is = virDomainIsActive(d->dom);
+	struct call c = {
+		.make = make_look_whether_active,
+		.complaint = "cannot ask whether it runs",
+		.wait = ERRAND_IN_FULL,
+	};
+	struct err unused;
+	int is = call_make(&c, d, &unused);
 
-	return is < 0 ? virt_last_code() != VIR_ERR_NO_DOMAIN : is;
+	return is < 0 ? c.code != VIR_ERR_NO_DOMAIN : is;
 }
 
-/* The number in d->dom is that of the time when it was found. */
-int domain_run_id(const struct domain *d)
+static int make_look_whether_persistent(virDomainPtr dom, struct call *c)
 {
-	virDomainPtr now = virDomainLookupByUUIDString(virt_connection(d->virt), d->uuid);
+	(void)c;
+	return virDomainIsPersistent(dom);
+}
+
+bool domain_is_persistent(const struct domain *d)
+{
+	struct call c = {
+		.make = make_look_whether_persistent,
+		.complaint = "cannot ask whether it is defined",
+		.wait = ERRAND_IN_FULL,
+	};
+	struct err unused;
+
+	return call_make(&c, d, &unused) == 1;
+}
+
+/* The number in dom is that of the time when it was found. */
+static int make_look_for_number(virDomainPtr dom, struct call *c)
+{
+	virDomainPtr now = virDomainLookupByUUIDString(virDomainGetConnect(dom), c->text);
 	unsigned id = now ? virDomainGetID(now) : UINT_MAX;
 
 	if (now)
@@ -190,14 +221,59 @@ int domain_run_id(const struct domain *d)
 	return id <= INT_MAX ? (int)id : -1;
 }
 
+int domain_run_id(const struct domain *d)
+{
+	struct call c = {
+		.make = make_look_for_number,
+		.complaint = "cannot ask for its number",
+		.wait = ERRAND_IN_FULL,
+		.text = d->uuid,
+	};
+	struct err unused;
+
+	return call_make(&c, d, &unused);
+}
+
+/* --- its XML ------------------------------------------------------------------------ */
+
+static int make_xml(virDomainPtr dom, struct call *c)
+{
+	c->answer = virDomainGetXMLDesc(dom, c->flags);
+	return c->answer ? 0 : -1;
+}
+
+static const struct call ask_for_xml = {
+	.make = make_xml,
+	.complaint = "cannot ask for its XML",
+};
+
+char *domain_xml(struct domain *d, unsigned flags, enum errand_wait wait, struct err *err)
+{
+	struct call c = ask_for_xml;
+
+	c.flags = flags;
+	c.wait = wait;
+	return call_make(&c, d, err) < 0 ? NULL : c.answer;
+}
+
+static bool is_denial(int code)
+{
+	return code == VIR_ERR_OPERATION_DENIED || code == VIR_ERR_ACCESS_DENIED ||
+	       code == VIR_ERR_AUTH_FAILED;
+}
+
 /* Asks for what is kept from those who may only look. */
 int domain_may_be_managed(struct domain *d, struct err *err)
 {
-	autofree char *xml = virDomainGetXMLDesc(d->dom, VIR_DOMAIN_XML_SECURE);
-	int code = xml ? VIR_ERR_OK : virt_last_code();
+	autocall struct call c = ask_for_xml;
+	struct err why;
 
-	if (code != VIR_ERR_OPERATION_DENIED && code != VIR_ERR_ACCESS_DENIED &&
-	    code != VIR_ERR_AUTH_FAILED)
+	c.flags = VIR_DOMAIN_XML_SECURE;
+	if (call_make(&c, d, &why) < 0 && c.is_left_behind) {
+		*err = why;
+		return -1;
+	}
+	if (!is_denial(c.code))
 		return 0;
 	return err_set(
 		err, ERR_REFUSED,
@@ -206,15 +282,22 @@ int domain_may_be_managed(struct domain *d, struct err *err)
 		virt_uri(d->virt), d->name);
 }
 
-int domain_hardware(struct domain *d, struct hardware *out, struct err *err)
+int domain_read_hardware(struct domain *d, enum errand_wait wait, struct hardware *out,
+			 struct err *err)
 {
-	autofree char *xml = virDomainGetXMLDesc(d->dom, 0);
+	autofree char *xml = domain_xml(d, 0, wait, err);
 
+	*out = (struct hardware){ 0 };
 	if (!xml)
-		return virt_fail(err, ERR_FAILED, "cannot ask for the XML of domain %s", d->name);
+		return -1;
 	if (hardware_parse(xml, out, err) < 0)
 		return err_context(err, "domain %s", d->name);
 	return 0;
+}
+
+int domain_hardware(struct domain *d, struct hardware *out, struct err *err)
+{
+	return domain_read_hardware(d, ERRAND_CUT_SHORT, out, err);
 }
 
 void domain_close(struct domain *d)

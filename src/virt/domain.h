@@ -62,6 +62,11 @@ struct domain_status {
 
 int domain_status(struct domain *d, struct domain_status *out, struct err *err);
 
+/* The same as far as its state alone tells: neither jobs nor saved memory are asked for, which
+ * takes time, and no signal cuts it short.  For undoing things.
+ */
+int domain_look(struct domain *d, struct domain_status *out, struct err *err);
+
 /* Did the disk, or any when target is NULL, have no room for what the guest wrote, so that it was
  * stopped?  1, 0, -1 when libvirt cannot tell.
  */

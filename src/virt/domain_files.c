@@ -162,9 +162,10 @@ static void add_firmware(struct files *f, const char *xml)
 static void add_all(struct files *f, struct domain *d)
 {
 	static const unsigned views[] = { 0, VIR_DOMAIN_XML_INACTIVE };
+	struct err unused;
 
 	for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
-		autofree char *xml = virDomainGetXMLDesc(d->dom, views[i]);
+		autofree char *xml = domain_xml(d, views[i], ERRAND_CUT_SHORT, &unused);
 
 		if (!xml)
 			continue;

@@ -118,17 +118,15 @@ void domain_job_name(int operation, struct domain_status *out)
 			set(out, DOMAIN_BUSY, jobs[i].text);
 }
 
-static int make_look(virDomainPtr dom, struct call *c)
-{
-	return virDomainGetJobStats(dom, &c->params.type, &c->params.list, &c->params.count, 0);
-}
-
 /* What keeps even a question waiting until libvirt gives it up is passing, too.  Where jobs are
  * not known at all there are none.
  */
 static int look_for_job(struct domain *d, struct domain_status *out, struct err *err)
 {
-	autocall struct call c = { .make = make_look, .complaint = "cannot ask for its job" };
+	autocall struct call c = {
+		.make = call_look_for_job,
+		.complaint = "cannot ask for its job",
+	};
 	struct err why;
 	int operation;
 
@@ -146,27 +144,74 @@ static int look_for_job(struct domain *d, struct domain_status *out, struct err 
 	return 0;
 }
 
-/* Then its disks hold only a part of what its memory knew. */
-static void look_for_saved_memory(struct domain *d, struct domain_status *out)
+static int make_look_for_image(virDomainPtr dom, struct call *c)
 {
-	if (virDomainHasManagedSaveImage(d->dom, 0) != 1)
-		return;
+	(void)c;
+	return virDomainHasManagedSaveImage(dom, 0);
+}
+
+int domain_has_saved_image(struct domain *d, enum errand_wait wait, struct err *err)
+{
+	struct call c = {
+		.make = make_look_for_image,
+		.complaint = "cannot ask whether its memory is saved",
+		.wait = wait,
+	};
+	struct err why;
+	int has = call_make(&c, d, &why);
+
+	if (has >= 0)
+		return has > 0;
+	if (c.code == VIR_ERR_NO_SUPPORT)
+		return 0;
+	*err = why;
+	return -1;
+}
+
+/* Then its disks hold only a part of what its memory knew. */
+static int look_for_saved_memory(struct domain *d, struct domain_status *out, struct err *err)
+{
+	int has = domain_has_saved_image(d, ERRAND_CUT_SHORT, err);
+
+	if (has <= 0)
+		return has;
 	set(out, DOMAIN_OFF, "shut off with its memory saved to a file");
 	out->has_saved_memory = true;
+	return 0;
+}
+
+static int make_look_at_state(virDomainPtr dom, struct call *c)
+{
+	return virDomainGetState(dom, &c->status.state, &c->status.reason, 0);
+}
+
+static int look_at_state(struct domain *d, enum errand_wait wait, struct domain_status *out,
+			 struct err *err)
+{
+	struct call c = {
+		.make = make_look_at_state,
+		.complaint = "cannot ask for its state",
+		.wait = wait,
+	};
+
+	if (call_make(&c, d, err) < 0)
+		return -1;
+	domain_state_name(c.status.state, c.status.reason, out);
+	return 0;
+}
+
+int domain_look(struct domain *d, struct domain_status *out, struct err *err)
+{
+	return look_at_state(d, ERRAND_IN_FULL, out, err);
 }
 
 int domain_status(struct domain *d, struct domain_status *out, struct err *err)
 {
-	int state, reason;
-
-	if (virDomainGetState(d->dom, &state, &reason, 0) < 0)
-		return virt_fail(err, ERR_FAILED, "cannot ask for the state of domain %s", d->name);
-	domain_state_name(state, reason, out);
+	if (look_at_state(d, ERRAND_CUT_SHORT, out, err) < 0)
+		return -1;
 	if (out->state == DOMAIN_RUNNING || out->state == DOMAIN_PAUSED)
 		return look_for_job(d, out, err);
-	if (out->state == DOMAIN_OFF)
-		look_for_saved_memory(d, out);
-	return 0;
+	return out->state == DOMAIN_OFF ? look_for_saved_memory(d, out, err) : 0;
 }
 
 static bool has_no_room(const virDomainDiskError *e, const char *target)
@@ -210,9 +255,10 @@ static int make_resume(virDomainPtr dom, struct call *c)
 
 static bool runs(struct domain *d)
 {
-	int state;
+	struct domain_status status;
+	struct err unused;
 
-	return virDomainGetState(d->dom, &state, NULL, 0) == 0 && state == VIR_DOMAIN_RUNNING;
+	return domain_look(d, &status, &unused) == 0 && status.state == DOMAIN_RUNNING;
 }
 
 int domain_resume(struct domain *d, struct err *err)

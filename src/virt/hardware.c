@@ -69,7 +69,6 @@ static bool is_encrypted(const xmlNode *node)
 
 static void read_marks(const xmlNode *node, struct virt_disk *disk)
 {
-	disk->is_read_only = xml_child(node, "readonly");
 	disk->is_shareable = xml_child(node, "shareable");
 	disk->is_transient = xml_child(node, "transient");
 	disk->has_backing = has_backing(node);
@@ -151,34 +150,6 @@ static int read_machine(const xmlNode *os, struct hardware *hw, struct err *err)
 	return or_default(&hw->firmware, is_uefi(os) ? "uefi" : "bios", err);
 }
 
-/* The old way: <boot dev='hd'/> in <os>, for kinds of devices. */
-static bool boots_kind_disk(const xmlNode *os)
-{
-	const xmlNode *boot = xml_child(os, "boot");
-
-	if (!boot)
-		return true;
-	while (boot && !xml_says(boot, "dev", "hd"))
-		boot = xml_next(boot);
-	return boot;
-}
-
-/* The new way excludes the old one: <boot order='1'/> in the devices themselves. */
-static bool boots_from_disk(const xmlNode *os, const xmlNode *devices)
-{
-	bool is_said = false;
-
-	for (const xmlNode *n = devices ? devices->children : NULL; n; n = n->next) {
-		if (xml_number(xml_child(n, "boot"), "order") == 0)
-			continue;
-		is_said = true;
-		if (xml_is(n, "disk") && !xml_says(n, "device", "cdrom") &&
-		    !xml_says(n, "device", "floppy"))
-			return true;
-	}
-	return is_said ? false : boots_kind_disk(os);
-}
-
 static unsigned passed_boot_order(const xmlNode *devices)
 {
 	unsigned first = 0;
@@ -223,7 +194,6 @@ static int read_domain(const xmlNode *root, struct hardware *hw, struct err *err
 	if (read_machine(os, hw, err) < 0 || read_disks(devices, hw, err) < 0 ||
 	    read_label(root, &hw->qemu_label, err) < 0)
 		return -1;
-	hw->boots_from_disk = boots_from_disk(os, devices);
 	hw->boots_host_kernel = xml_child(os, "kernel");
 	hw->passed_boot_order = passed_boot_order(devices);
 	read_agent(devices, hw);

@@ -21,7 +21,7 @@ struct virt_disk {
 	char *pool, *volume; /* of kind volume */
 	char *format;	     /* of the driver: "raw", "qcow2"; "raw" when the XML has none */
 	char *mirror;	     /* the job that copies it elsewhere ("copy", ...); NULL: none */
-	bool is_read_only, is_shareable, is_transient;
+	bool is_shareable, is_transient;
 	bool has_backing;     /* the XML tells of a layer below */
 	bool is_encrypted;    /* below QEMU: what the guest sees is plain */
 	bool is_part;	      /* QEMU shows a part of the source only (<slices>) */
@@ -34,7 +34,6 @@ struct hardware {
 	char *firmware;		      /* "bios" or "uefi" */
 	struct virt_disk *disks;      /* as the XML has them, which libvirt keeps in order */
 	size_t disk_count;
-	bool boots_from_disk;	    /* a disk has a place in the boot order, or nothing is said */
 	bool boots_host_kernel;	    /* from a file of the host: its disk may not boot by itself */
 	unsigned passed_boot_order; /* the first of a host's device passed through; 0: none */
 

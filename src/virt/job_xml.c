@@ -8,7 +8,6 @@
 #include "virt/hardware.h"
 #include "virt/xml.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* --- writing --- */

@@ -21,26 +21,31 @@ static const unsigned views[] = {
 
 /* --- begin --- */
 
-static char *write_xml(struct domain *d, const char *target, const char *path, struct err *err)
+char *overlay_xml(struct domain *d, const char *target, const char *path, struct err *err)
 {
 	autohardware struct hardware hw = { 0 };
 
 	return domain_hardware(d, &hw, err) < 0 ? NULL : job_xml_overlay(target, path, &hw, err);
 }
 
+/* 1: nothing is made, since it is off.  Of such a domain libvirt would make a snapshot as well,
+ * which only a running one can get rid of.
+ */
 static int make_snapshot(virDomainPtr dom, struct call *c)
 {
 	const unsigned flags = VIR_DOMAIN_SNAPSHOT_CREATE_DISK_ONLY |
 			       VIR_DOMAIN_SNAPSHOT_CREATE_ATOMIC |
 			       VIR_DOMAIN_SNAPSHOT_CREATE_NO_METADATA;
-	virDomainSnapshotPtr snapshot = virDomainSnapshotCreateXML(dom, c->text, flags);
+	virDomainSnapshotPtr snapshot;
 
+	if (virDomainIsActive(dom) == 0)
+		return 1;
+	snapshot = virDomainSnapshotCreateXML(dom, c->text, flags);
 	return snapshot ? virDomainSnapshotFree(snapshot) : -1;
 }
 
-int overlay_begin(struct domain *d, const char *target, const char *path, struct err *err)
+int overlay_begin(struct domain *d, const char *target, const char *xml, struct err *err)
 {
-	autofree char *xml = write_xml(d, target, path, err);
 	struct call c = {
 		.make = make_snapshot,
 		.complaint = "no snapshot",
@@ -48,15 +53,9 @@ int overlay_begin(struct domain *d, const char *target, const char *path, struct
 		.target = target,
 		.text = xml,
 	};
+	int rc = call_make(&c, d, err);
 
-	if (!xml)
-		return -1;
-	/* of one that is off libvirt would make a snapshot as well, which only a running one can
-	 * get rid of
-	 */
-	if (!domain_is_active(d))
-		return err_set(err, ERR_FAILED, "domain %s does not run any more", d->name);
-	return call_make(&c, d, err);
+	return rc > 0 ? err_set(err, ERR_FAILED, "domain %s does not run any more", d->name) : rc;
 }
 
 /* --- is it used? --- */
@@ -64,11 +63,11 @@ int overlay_begin(struct domain *d, const char *target, const char *path, struct
 int overlay_chain(struct domain *d, const char *target, enum overlay_view view, struct chain *out,
 		  struct err *err)
 {
-	autofree char *xml = virDomainGetXMLDesc(d->dom, views[view]);
+	autofree char *xml = domain_xml(d, views[view], ERRAND_IN_FULL, err);
 
 	*out = (struct chain){ 0 };
 	if (!xml)
-		return virt_fail(err, ERR_FAILED, "domain %s: cannot look at its XML", d->name);
+		return -1;
 	return chain_read(xml, target, out, err) < 0 ? err_context(err, "domain %s", d->name) : 0;
 }
 
@@ -91,7 +90,7 @@ static int look_below(struct domain *d, const struct virt_disk *disk, const char
 		return 0;
 	if (!str_equal(disk->format, "qcow2") || virt_place(domain_connection(d)) != VIRT_HERE)
 		return err_set(err, ERR_FAILED, "its layers cannot be read from here");
-	top = domain_disk_path(d, disk, err);
+	top = domain_find_path(d, disk, ERRAND_IN_FULL, err);
 	return top ? below_has(top, path, err) : -1;
 }
 
@@ -105,7 +104,7 @@ static int is_below_definition(struct domain *d, const char *target, const char 
 	const struct virt_disk *disk;
 	int found;
 
-	if (domain_hardware(d, &hw, err) < 0)
+	if (domain_read_hardware(d, ERRAND_IN_FULL, &hw, err) < 0)
 		return -1;
 	disk = hardware_find_disk(&hw, target);
 	if (!disk)

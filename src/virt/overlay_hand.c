@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/* What a user types when we could not merge an overlay. */
+/* What a user types when we could not undo something, of which merging an overlay takes more than a
+ * word.
+ */
 #include "base/str.h"
 #include "virt/chain.h"
 #include "virt/domain.h"
@@ -9,6 +11,7 @@
 #include "virt/virt.h"
 #include "virt/virt_inner.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 static bool is_plain(const char *s)
@@ -45,34 +48,47 @@ static char *quote(const char *s)
 	return word;
 }
 
-/* "virsh -c URI VERB UUID": by UUID, since virsh takes a name of digits for a number. */
-static char *command(struct domain *d, const char *verb)
+/* Takes line over. */
+static char *add_word(char *line, const char *word)
+{
+	autofree char *before = line, *quoted = quote(word);
+
+	return before && quoted ? str_format("%s %s", before, quoted) : NULL;
+}
+
+char *virt_by_hand(struct domain *d, const char *command, ...)
 {
 	autofree char *uri = quote(virt_uri(d->virt));
+	char *line = uri ? str_format("virsh -c %s %s %s", uri, command, d->uuid) : NULL;
+	const char *word;
+	va_list ap;
 
-	return uri ? str_format("virsh -c %s %s %s", uri, verb, d->uuid) : NULL;
+	va_start(ap, command);
+	while ((word = va_arg(ap, const char *)))
+		line = add_word(line, word);
+	va_end(ap);
+	return line;
 }
+
+/* --- an overlay --- */
 
 static char *commit_command(struct domain *d, const char *target)
 {
-	autofree char *start = command(d, "blockcommit"), *disk = quote(target);
-
-	return start && disk ? str_format("%s %s --shallow --active --pivot --verbose", start, disk)
-			     : NULL;
+	return virt_by_hand(d, "blockcommit", target, "--shallow", "--active", "--pivot",
+			    "--verbose", NULL);
 }
 
 static char *pivot_command(struct domain *d, const char *target)
 {
-	autofree char *start = command(d, "blockjob"), *disk = quote(target);
-
-	return start && disk ? str_format("%s %s --pivot", start, disk) : NULL;
+	return virt_by_hand(d, "blockjob", target, "--pivot", NULL);
 }
 
 /* It takes a QEMU, but not the guest: that need not even begin to run. */
 static char *start_and_commit(struct domain *d, const char *target)
 {
-	autofree char *start = command(d, "start --paused"), *commit = commit_command(d, target);
-	autofree char *end = command(d, "destroy");
+	autofree char *start = virt_by_hand(d, "start --paused", NULL);
+	autofree char *commit = commit_command(d, target);
+	autofree char *end = virt_by_hand(d, "destroy", NULL);
 
 	return start && commit && end ? str_format("%s && %s && %s", start, commit, end) : NULL;
 }
@@ -87,7 +103,8 @@ static char *offline_command(const char *path)
 /* Where memory was saved, the guest goes on from there: that is lost when it is destroyed. */
 static char *restore_and_commit(struct domain *d, const char *target)
 {
-	autofree char *start = command(d, "start"), *commit = commit_command(d, target);
+	autofree char *start = virt_by_hand(d, "start", NULL);
+	autofree char *commit = commit_command(d, target);
 
 	return start && commit ? str_format("%s && %s", start, commit) : NULL;
 }
@@ -95,10 +112,13 @@ static char *restore_and_commit(struct domain *d, const char *target)
 /* Of a transient domain nothing is left but the files. */
 static char *by_hand_when_off(struct domain *d, const char *target, const char *path)
 {
-	if (virDomainIsPersistent(d->dom) != 1)
+	struct err unused;
+
+	if (!domain_is_persistent(d))
 		return offline_command(path);
-	return virDomainHasManagedSaveImage(d->dom, 0) == 1 ? restore_and_commit(d, target)
-							    : start_and_commit(d, target);
+	return domain_has_saved_image(d, ERRAND_IN_FULL, &unused) == 1
+		       ? restore_and_commit(d, target)
+		       : start_and_commit(d, target);
 }
 
 char *overlay_by_hand(struct domain *d, const char *target, const char *path)

@@ -3,16 +3,8 @@
 #define CCSNAP_OVERLAY_INNER_H
 
 /* What overlay*.c share. */
-struct chain;
 struct domain;
 struct err;
-
-/* Which XML: of now, or the one that it would start with the next time. */
-enum overlay_view { OVERLAY_NOW, OVERLAY_NEXT };
-
-/* The disk's layers there; chain_free them. */
-int overlay_chain(struct domain *d, const char *target, enum overlay_view view, struct chain *out,
-		  struct err *err);
 
 /* Is path in the chain of the domain's definition?  While the domain runs, that is what the XML
  * says; else also what lies below the file that it names.  1, 0, -1.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /* The way back from an overlay while the domain runs.  It is one loop: look where the disk is, do
- *the next thing, look again; so it carries on from wherever an earlier try ended.
+ * the next thing, look again; so it carries on from wherever an earlier try ended.
  *
  *	the guest writes to the overlay, no job       commit it
  *	our commit runs                               wait
@@ -12,6 +12,7 @@
  * alone: the guest's data are safe in the overlay and what is below it.
  */
 #include "base/clock.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "virt/call.h"
 #include "virt/chain.h"
@@ -21,12 +22,11 @@
 #include "virt/virt_inner.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	PAUSE_MS = 50,
+	PAUSE_MAX_MS = 1000,	   /* for a job that goes on and on */
 	STALL_SECONDS = 120,	   /* a commit that gets on no further */
 	WHOLE_SECONDS = 24 * 3600, /* one that never catches up with the guest */
 	COMMITS_MAX = 3,
@@ -39,7 +39,7 @@ struct merge {
 	const char *target, *path;
 	uint64_t start_ns, moved_ns;
 	unsigned long long cur, end; /* how far the job was at moved_ns */
-	unsigned commits, pivots;
+	unsigned commits, pivots, pause_ms;
 };
 
 /* --- when there is nothing to merge, or no way to --- */
@@ -86,7 +86,7 @@ static int refuse_job(const struct merge *m, const char *job, struct err *err)
 
 static bool is_gone(struct domain *d)
 {
-	return virDomainIsPersistent(d->dom) != 1 && !domain_is_active(d);
+	return !domain_is_persistent(d) && !domain_is_active(d);
 }
 
 static int refuse_gone(const struct merge *m, struct err *err)
@@ -111,13 +111,6 @@ static int end_by_definition(const struct merge *m, struct err *err)
 }
 
 /* --- the job --- */
-
-static void pause_briefly(void)
-{
-	const struct timespec moment = { .tv_nsec = PAUSE_MS * 1000000L };
-
-	nanosleep(&moment, NULL);
-}
 
 static int fail(const struct merge *m, const char *how, struct err *err)
 {
@@ -168,7 +161,8 @@ static int wait_for_job(struct merge *m, const virDomainBlockJobInfo *job, struc
 		return fail(m, "does not get on", err);
 	if (clock_seconds_since(m->start_ns) > WHOLE_SECONDS)
 		return fail(m, "does not catch up with what the guest writes", err);
-	pause_briefly();
+	clock_sleep_ms(m->pause_ms);
+	m->pause_ms = MIN(2 * m->pause_ms, PAUSE_MAX_MS);
 	return 1;
 }
 
@@ -194,7 +188,7 @@ static int pivot(struct merge *m, struct err *err)
 		return 1;
 	if (c.code == VIR_ERR_OK || m->pivots++ >= PIVOTS_MAX)
 		return -1;
-	pause_briefly();
+	clock_sleep_ms(PAUSE_MS);
 	return 1;
 }
 
@@ -273,9 +267,12 @@ static int go_on(struct merge *m, struct err *err)
 int overlay_merge(struct domain *d, const char *target, const char *path, struct err *err)
 {
 	uint64_t now = clock_ns();
-	struct merge m = {
-		.domain = d, .target = target, .path = path, .start_ns = now, .moved_ns = now
-	};
+	struct merge m = { .domain = d,
+			   .target = target,
+			   .path = path,
+			   .start_ns = now,
+			   .moved_ns = now,
+			   .pause_ms = PAUSE_MS };
 	struct err why;
 	int rc;
 

@@ -8,7 +8,6 @@
  * we die, and never another one that somebody has started since.
  */
 #include "base/clock.h"
-#include "base/str.h"
 #include "virt/call.h"
 #include "virt/chain.h"
 #include "virt/domain.h"
@@ -16,8 +15,6 @@
 #include "virt/overlay_inner.h"
 #include "virt/virt.h"
 #include "virt/virt_inner.h"
-
-#include <time.h>
 
 enum {
 	START_SECONDS = 120,
@@ -34,15 +31,14 @@ static const char *objection(struct domain *d)
 	struct domain_status status;
 	struct err unused;
 
-	if (virDomainIsPersistent(d->dom) != 1)
+	if (!domain_is_persistent(d))
 		return "it is not defined";
-	if (domain_status(d, &status, &unused) < 0)
+	if (domain_look(d, &status, &unused) < 0)
 		return "its state cannot be told";
 	if (status.state != DOMAIN_OFF)
 		return "it is in use elsewhere";
-	/* of a driver that cannot save memory none is there */
-	if (status.has_saved_memory ||
-	    (virDomainHasManagedSaveImage(d->dom, 0) < 0 && virt_last_code() != VIR_ERR_NO_SUPPORT))
+	/* or it may be */
+	if (status.has_saved_memory || domain_has_saved_image(d, ERRAND_IN_FULL, &unused) != 0)
 		return "its memory is saved";
 	return NULL;
 }
@@ -68,15 +64,27 @@ static int make_start(virDomainPtr dom, struct call *c)
 	return virDomainCreateWithFlags(dom, flags) < 0 ? -1 : (int)virDomainGetID(dom);
 }
 
-/* When libvirtd waits in our call for a QEMU that hangs. */
-static int run_id_of_hanging(struct domain *d)
+static int make_look_whether_starting(virDomainPtr dom, struct call *c)
 {
 	int state, reason;
 
-	return virDomainGetState(d->dom, &state, &reason, 0) == 0 && state == VIR_DOMAIN_PAUSED &&
-			       reason == VIR_DOMAIN_PAUSED_STARTING_UP
-		       ? domain_run_id(d)
-		       : -1;
+	(void)c;
+	if (virDomainGetState(dom, &state, &reason, 0) < 0)
+		return -1;
+	return state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_STARTING_UP;
+}
+
+/* When libvirtd waits in our call for a QEMU that hangs. */
+static int run_id_of_hanging(struct domain *d)
+{
+	struct call c = {
+		.make = make_look_whether_starting,
+		.complaint = "cannot ask for its state",
+		.wait = ERRAND_IN_FULL,
+	};
+	struct err unused;
+
+	return call_make(&c, d, &unused) == 1 ? domain_run_id(d) : -1;
 }
 
 /* *run_id: that of what is to be ended again, -1: nothing. */
@@ -99,13 +107,12 @@ static int start(struct domain *own, int *run_id, struct err *err)
 
 static bool is_gone_within(struct domain *d, int run_id, unsigned seconds)
 {
-	const struct timespec moment = { .tv_nsec = PAUSE_MS * 1000000L };
 	uint64_t since = clock_ns();
 
 	while (domain_run_id(d) == run_id) {
 		if (clock_seconds_since(since) > seconds)
 			return false;
-		nanosleep(&moment, NULL);
+		clock_sleep_ms(PAUSE_MS);
 	}
 	return true;
 }
@@ -134,12 +141,9 @@ static int await_end(struct domain *d, int run_id, struct err *err)
 static int merge_in_qemu(struct virt *v, struct domain *d, const char *target, const char *path,
 			 int *run_id, struct err *err)
 {
-	autodomain struct domain *own = domain_find(v, d->uuid, err);
-	bool is_it = own && str_equal(own->uuid, d->uuid);
+	autodomain struct domain *own = domain_find_uuid(v, d->uuid, err);
 
-	if (own && !is_it)
-		err_set(err, ERR_FAILED, "another domain has the name %s", d->uuid);
-	return is_it && start(own, run_id, err) == 0 ? overlay_merge(own, target, path, err) : -1;
+	return own && start(own, run_id, err) == 0 ? overlay_merge(own, target, path, err) : -1;
 }
 
 static int start_and_merge(struct domain *d, const char *target, const char *path, struct err *err)

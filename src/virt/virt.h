@@ -7,12 +7,16 @@
 #include <stdbool.h>
 
 /* A connection to a libvirtd.  Nothing of libvirt's own leaves src/virt/: what it says
- * becomes a struct err, once, in virt/error.c.  A daemon that hangs or goes away fails the
- * call under way within half a minute (keep-alive), and a call for which it waits for a
- * QEMU that hangs is left behind (virt/call.h), so no call here blocks for ever.
+ * becomes a struct err, once, in virt/error.c.
+ *
+ * No call here blocks for ever.  A daemon that hangs or goes away fails the call under way
+ * within half a minute (keep-alive); one that answers, but waits for a QEMU or a storage that
+ * hangs, is left behind in it (virt/call.h).  Nothing but the keep-alive ends what a daemon does
+ * without either: virt_is_alive, virt_close, domain_find and domain_find_uuid.
  *
  * Usable from several threads.
  */
+struct domain;
 struct err;
 struct virt;
 
@@ -44,6 +48,12 @@ enum virt_place virt_place(const struct virt *v);
 
 /* Does the daemon still answer on it?  When not, a new connection has to be opened. */
 bool virt_is_alive(const struct virt *v);
+
+/* "virsh -c URI COMMAND UUID WORD...": what a user types in place of us, as for a shell (malloc;
+ * NULL without memory).  The command may have options of its own ("start --paused"); the words
+ * are quoted, and NULL ends them.  By UUID, since virsh takes a name of digits for a number.
+ */
+char *virt_by_hand(struct domain *d, const char *command, ...) __attribute__((sentinel));
 
 /* NULL is fine.  Calls that were left behind keep the connection itself open, until they end. */
 void virt_close(struct virt *v);

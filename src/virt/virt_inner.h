@@ -3,15 +3,19 @@
 #define CCSNAP_VIRT_INNER_H
 
 #include "base/err.h"
+#include "virt/errand.h"
 #include "virt/virt.h"
 
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* What the files of src/virt/ share, and nobody else sees. */
 struct domain_status;
+struct hardware;
+struct virt_disk;
 
 struct domain {
 	virDomainPtr dom;
@@ -41,6 +45,23 @@ char *virt_last_words(char *text, size_t cap);
 
 /* Those of any error; NULL: there is none. */
 char *virt_words(const virError *e, char *text, size_t cap);
+
+/* The domain's XML (malloc), by flags of virDomainGetXMLDesc; NULL with err filled. */
+char *domain_xml(struct domain *d, unsigned flags, enum errand_wait wait, struct err *err);
+
+/* domain_hardware and domain_disk_path, for those who are to be cut short by a signal and for
+ * those who are not.
+ */
+int domain_read_hardware(struct domain *d, enum errand_wait wait, struct hardware *out,
+			 struct err *err);
+char *domain_find_path(struct domain *d, const struct virt_disk *disk, enum errand_wait wait,
+		       struct err *err);
+
+/* Is it defined, so that it is there when it does not run?  False also when nothing answers. */
+bool domain_is_persistent(const struct domain *d);
+
+/* 1, 0, -1; of a driver that cannot save memory none is there. */
+int domain_has_saved_image(struct domain *d, enum errand_wait wait, struct err *err);
 
 /* Once per process, before the first connection (virt/events.c). */
 int virt_events_start(struct err *err);

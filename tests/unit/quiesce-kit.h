@@ -203,6 +203,11 @@ int domain_status(struct domain *d, struct domain_status *out, struct err *err)
 	return 0;
 }
 
+char *virt_by_hand(struct domain *d, const char *command, ...)
+{
+	return str_format("virsh -c %s %s " KIT_UUID, virt_uri(d->virt), command);
+}
+
 void domain_close(struct domain *d)
 {
 	free(d);

@@ -17,7 +17,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -32,6 +31,7 @@ static struct {
 	const char *on_top; /* of the overlay, somebody's */
 	bool start_fails, commit_fails, is_away, is_transient, end_hangs;
 	bool others_start_it; /* at the moment when we do */
+	int has_image;	      /* of its memory; -1: that cannot be told */
 
 	virConnectPtr starter; /* its end is that of the domain */
 	bool commits;
@@ -161,6 +161,13 @@ int virDomainGetState(virDomainPtr dom, int *state, int *reason, unsigned flags)
 	return rc;
 }
 
+int virDomainHasManagedSaveImage(virDomainPtr dom, unsigned flags)
+{
+	int rc = REAL(virDomainHasManagedSaveImage)(dom, flags);
+
+	return world.has_image < 0 ? fail_somehow(dom) : rc | world.has_image;
+}
+
 int virDomainIsPersistent(virDomainPtr dom)
 {
 	(void)dom;
@@ -175,11 +182,9 @@ uint64_t clock_ns(void)
 	return now_ns;
 }
 
-int nanosleep(const struct timespec *requested, struct timespec *remaining)
+void clock_sleep_ms(unsigned ms)
 {
-	(void)remaining;
-	now_ns += (uint64_t)requested->tv_sec * 1000000000 + (uint64_t)requested->tv_nsec;
-	return 0;
+	now_ns += (uint64_t)ms * 1000000;
 }
 
 static int begin(void **state)
@@ -282,6 +287,16 @@ static void a_domain_with_saved_memory_is_not_started(void **state)
 	free(text);
 }
 
+/* Whatever the reason is by which it went off. */
+static void a_domain_whose_memory_may_be_saved_is_not_started(void **state)
+{
+	(void)state;
+	world.has_image = 1;
+	assert_kept(0);
+	world.has_image = -1;
+	assert_kept(0);
+}
+
 static void a_domain_that_is_elsewhere_is_not_started(void **state)
 {
 	(void)state;
@@ -325,6 +340,7 @@ int main(void)
 		TEST(a_domain_that_does_not_start_stays_as_it_is),
 		TEST(when_merging_fails_it_is_off_again_as_well),
 		TEST(a_domain_with_saved_memory_is_not_started),
+		TEST(a_domain_whose_memory_may_be_saved_is_not_started),
 		TEST(a_domain_that_is_elsewhere_is_not_started),
 		TEST(a_domain_without_a_definition_is_not_started),
 		TEST(what_somebody_has_put_upon_it_is_not_started),

@@ -206,18 +206,26 @@ static void define_domain(const char *format, const char *disk, const char *stat
 
 #define OFF "<test:runstate>5</test:runstate>"
 
-static void no_backup_job_can_be_had_there(void **state)
+static int begin_backup(void)
 {
 	const struct backup_request request = { "vda", "x", "/s", "/x" };
+	autofree char *xml = backup_xml(domain, &request, &err);
+
+	assert_non_null(xml);
+	return backup_begin(domain, "vda", xml, &err);
+}
+
+static void no_backup_job_can_be_had_there(void **state)
+{
 	struct backup_progress progress;
 	struct backup_job job;
 	char why[100] = "x";
 
 	(void)state;
 	define_domain("raw", "disk", NULL);
-	assert_int_equal(backup_begin(domain, &request, &err), 1);
+	assert_int_equal(begin_backup(), 1);
 	assert_non_null(strstr(err.text, "domain vm, disk vda: no backup job: "));
-	assert_int_equal(backup_find(domain, &job, &err), 0);
+	assert_int_equal(backup_find(domain, ERRAND_IN_FULL, &job, &err), 0);
 	assert_int_equal(backup_abort(domain, &err), 0);
 	assert_int_equal(backup_progress(domain, &progress, &err), -1);
 	backup_why_ended(domain, why, sizeof why);
@@ -226,12 +234,14 @@ static void no_backup_job_can_be_had_there(void **state)
 
 static void a_domain_that_is_off_gets_neither_job_nor_overlay(void **state)
 {
-	const struct backup_request request = { "vda", "x", "/s", "/x" };
+	autofree char *xml = NULL;
 
 	(void)state;
 	define_domain("raw", "disk", OFF);
-	assert_int_equal(backup_begin(domain, &request, &err), -1);
-	assert_int_equal(overlay_begin(domain, "vda", "/x", &err), -1);
+	assert_int_equal(begin_backup(), -1);
+	xml = overlay_xml(domain, "vda", "/x", &err);
+	assert_non_null(xml);
+	assert_int_equal(overlay_begin(domain, "vda", xml, &err), -1);
 	assert_string_equal(err.text, "domain vm does not run any more");
 }
 
@@ -383,6 +393,22 @@ static void the_commands_by_hand_are_words_of_a_shell(void **state)
 	free(expected);
 }
 
+static void by_hand_options_and_words_stand_around_the_domain(void **state)
+{
+	char *thaw, *timeout, *expected;
+
+	(void)state;
+	define_domain("raw", "disk", NULL);
+	thaw = virt_by_hand(domain, "domfsthaw", NULL);
+	timeout = virt_by_hand(domain, "x --y", "--z", "a b", "", NULL);
+	expected = str_format("virsh -c test://%s/node.xml domfsthaw " UUID, dir);
+	assert_string_equal(thaw, expected);
+	assert_true(str_ends(timeout, "/node.xml x --y " UUID " --z 'a b' ''"));
+	free(thaw);
+	free(timeout);
+	free(expected);
+}
+
 static void by_hand_a_domain_that_is_off_is_started_for_it(void **state)
 {
 	char *text;
@@ -418,6 +444,7 @@ int main(void)
 		TEST(all_that_a_domain_needs_is_protected),
 		TEST(a_domain_whose_files_are_missing_is_no_trouble),
 		TEST(the_commands_by_hand_are_words_of_a_shell),
+		TEST(by_hand_options_and_words_stand_around_the_domain),
 		TEST(by_hand_a_domain_that_is_off_is_started_for_it),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quiesce/quiesce.h"
+#include "quiesce/quiesce_inner.h"
 
 #include "virt-kit.h"
 
@@ -8,7 +8,7 @@
 #include "quiesce/record.h"
 #include "quiesce/scratch.h"
 #include "virt/chain.h"
-#include "virt/overlay_inner.h"
+#include "virt/overlay.h"
 
 #include <sys/syscall.h>
 
@@ -84,6 +84,7 @@ static void start(const struct quiesce_ops *ops)
 		.format = (char *)"raw",
 	};
 	q = (struct quiesce){
+		.contact = { .given = &given, .run_id = world.run_id },
 		.ops = ops,
 		.cfg = {
 			.domain = &given,
@@ -120,6 +121,7 @@ static int begin_snapshot(void **state)
 static int end(void **state)
 {
 	q.ops->close(&q);
+	contact_end(&q.contact);
 	record_close(q.cfg.record);
 	assert_int_equal(world.opened, 0);
 	return remove_state(state);
@@ -139,8 +141,14 @@ static struct quiesce_view view;
 static void hold_or_fail(void)
 {
 	prepare_or_fail();
-	if (q.ops->begin(&q, &err) != 0 || q.ops->view(&q, &view, &err) < 0)
+	if (q.ops->get_ready(&q, &err) != 0 || q.ops->begin(&q, &err) != 0 ||
+	    q.ops->view(&q, &view, &err) < 0)
 		fail_msg("%s", err.text);
+}
+
+static int begin(void)
+{
+	return q.ops->get_ready(&q, &err) < 0 ? -1 : q.ops->begin(&q, &err);
 }
 
 static void check_or_fail(void)
@@ -394,7 +402,7 @@ static void a_guest_that_cannot_go_on_is_told(void **state)
 	hold_or_fail();
 	world.is_stopped = world.resume_fails = true;
 	assert_int_equal(q.ops->release(&q, &err), -1);
-	assert_says("virsh -c 'qemu:///system' resume " UUID);
+	assert_says("virsh -c qemu:///system resume " UUID);
 	assert_false(record_is_clear(q.cfg.record));
 	world.resume_fails = false;
 	release_or_fail();
@@ -449,7 +457,7 @@ static void a_job_that_cannot_be_is_no_failure(void **state)
 	(void)state;
 	world.begin_says = 1;
 	prepare_or_fail();
-	assert_int_equal(q.ops->begin(&q, &err), 1);
+	assert_int_equal(begin(), 1);
 	release_or_fail();
 	assert_int_equal(world.aborts, 0);
 	assert_nothing_is_left();
@@ -461,7 +469,7 @@ static void a_job_that_comes_late_is_ended_all_the_same(void **state)
 	(void)state;
 	prepare_or_fail();
 	world.begin_says = -1;
-	assert_int_equal(q.ops->begin(&q, &err), -1);
+	assert_int_equal(begin(), -1);
 	set_job("backup", scratch_socket(q.scratch), scratch_file(q.scratch));
 	world.finds_until_job = 4;
 	release_or_fail();
@@ -570,7 +578,7 @@ static void the_base_is_what_is_read(void **state)
 static void assert_no_view(void)
 {
 	prepare_or_fail();
-	assert_int_equal(q.ops->begin(&q, &err), 0);
+	assert_int_equal(begin(), 0);
 	assert_int_equal(q.ops->view(&q, &view, &err), -1);
 	assert_int_equal(err.kind, ERR_FAILED);
 	assert_says("its layers were changed by somebody else");
@@ -641,7 +649,7 @@ static void a_snapshot_that_failed_is_looked_for(void **state)
 	(void)state;
 	prepare_or_fail();
 	world.overlay_begin_says = -1;
-	assert_int_equal(q.ops->begin(&q, &err), -1);
+	assert_int_equal(begin(), -1);
 	put_file(record_note(q.cfg.record)->overlay, "", 0600);
 	world.looks_until_used = 4; /* the daemon was late */
 	release_or_fail();

@@ -6,9 +6,8 @@
 #include "base/str.h"
 #include "quiesce-kit.h"
 #include "quiesce/guard.h"
-#include "quiesce/quiesce.h"
+#include "quiesce/quiesce_inner.h"
 #include "quiesce/record.h"
-#include "virt/backup.h"
 
 #include <signal.h>
 
@@ -33,11 +32,9 @@ struct clock_text clock_now(void)
 	return (struct clock_text){ "" };
 }
 
-int nanosleep(const struct timespec *pause, struct timespec *left)
+void clock_sleep_ms(unsigned ms)
 {
-	(void)left;
-	now_ns += (uint64_t)pause->tv_sec * 1000000000u + (uint64_t)pause->tv_nsec;
-	return 0;
+	now_ns += ms * UINT64_C(1000000);
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */
@@ -184,7 +181,7 @@ void guard_leave(struct guard *g)
  */
 
 static struct {
-	int prepare[2], begin[2]; /* what they return, for backup and snapshot */
+	int prepare[2], ready, begin[2]; /* what they return, for backup and snapshot */
 	bool has_begun, cannot_release;
 	void (*at_begin)(void); /* what happens meanwhile */
 } method;
@@ -212,6 +209,13 @@ static int prepare(struct quiesce *q, struct err *err)
 	return answer(method.prepare[is_snapshot(q)], "cannot prepare", err);
 }
 
+static int get_ready(struct quiesce *q, struct err *err)
+{
+	assert_false(world->is_frozen);
+	said("%s.ready", initial(q));
+	return answer(method.ready, "cannot get ready", err);
+}
+
 static int begin(struct quiesce *q, struct err *err)
 {
 	int rc = method.begin[is_snapshot(q)];
@@ -236,6 +240,7 @@ static int check(struct quiesce *q, struct err *err)
 {
 	(void)err;
 	said("%s.check", initial(q));
+	q->scratch_used = 12345;
 	return 0;
 }
 
@@ -255,18 +260,11 @@ static void close_method(struct quiesce *q)
 }
 
 #define OPS                                                                                        \
-	.prepare = prepare, .begin = begin, .view = view, .check = check, .release = release,      \
-	.close = close_method
+	.prepare = prepare, .get_ready = get_ready, .begin = begin, .view = view, .check = check,  \
+	.release = release, .close = close_method
 
 const struct quiesce_ops backup_ops = { .name = "backup-job", OPS };
 const struct quiesce_ops snapshot_ops = { .name = "snapshot", OPS };
-
-int backup_progress(struct domain *d, struct backup_progress *out, struct err *err)
-{
-	(void)d, (void)err;
-	*out = (struct backup_progress){ .scratch_bytes = 12345 };
-	return 0;
-}
 
 /* --- our own side
  * --------------------------------------------------------------------------------- */
@@ -355,7 +353,7 @@ static void expect_released(void)
 #define PROBED "note(p) patience=10 probe patience-back note() "
 
 /* From the freeze to the answer of the guard, and from the thaw on. */
-#define FROZEN "patience=10 status note(fp) arm freeze b.begin calm "
+#define FROZEN "patience=10 status b.ready note(fp) arm freeze b.begin calm "
 #define THAWED "thaw status disarm note(p) patience-back note() "
 
 /* --- opening --- */
@@ -432,7 +430,7 @@ static void what_cannot_be_frozen_is_captured_without(void **state)
 	(void)state;
 	world->is_absent = 1;
 	assert_string_equal(why_not(), "the agent will not");
-	expect_said("guard b.begin b.view");
+	expect_said("guard b.ready b.begin b.view");
 	assert_string_equal(quiesce_outcome(q)->method, "backup-job");
 	assert_true(quiesce_outcome(q)->frozen_ms < 0);
 	assert_null(quiesce_outcome(q)->thawed_by);
@@ -452,7 +450,7 @@ static void what_others_have_frozen_stays_frozen(void **state)
 	begin_story(QUIESCE_AUTO);
 	world->is_frozen_by_others = 1; /* since then */
 	assert_int_equal(hold(), 0);
-	expect_said("guard note(p) patience=10 status b.begin patience-back note() b.view");
+	expect_said("guard note(p) patience=10 status b.ready b.begin patience-back note() b.view");
 	expect_released();
 	tear_down(NULL);
 
@@ -541,7 +539,7 @@ static void without_a_wish_the_guard_watches_the_job_only(void **state)
 	(void)state;
 	begin_story(QUIESCE_OFF);
 	assert_int_equal(hold(), 0);
-	expect_said("guard b.begin b.view");
+	expect_said("guard b.ready b.begin b.view");
 	assert_string_equal(quiesce_outcome(q)->why_not, "");
 	assert_string_equal(warnings, "");
 	expect_released();
@@ -575,7 +573,7 @@ static void a_trim_that_fails_is_a_warning(void **state)
 	world->cannot_trim = 1;
 	begin_story(QUIESCE_OFF);
 	assert_int_equal(hold(), 0);
-	expect_said("guard b.begin b.view");
+	expect_said("guard b.ready b.begin b.view");
 	assert_non_null(strstr(warnings, "not trimmed"));
 	tear_down(NULL);
 
@@ -625,7 +623,7 @@ static void a_failed_freeze_is_thawed_for_certain(void **state)
 	world->freeze_fails = 1;
 	world->freezes_all_the_same = 1;
 	assert_int_equal(hold(), -1);
-	expect_said("guard note(p) patience=10 status note(fp) arm freeze calm " THAWED
+	expect_said("guard note(p) patience=10 status b.ready note(fp) arm freeze calm " THAWED
 		    "b.release");
 	assert_int_equal(err.kind, ERR_FAILED);
 	assert_string_equal(err.text, "the domain vm was not frozen: freeze failed");
@@ -640,7 +638,7 @@ static void after_a_failed_freeze_auto_begins_without(void **state)
 	world->freeze_fails = 1;
 	world->freezes_all_the_same = 1;
 	assert_int_equal(hold(), 0);
-	expect_said("guard note(p) patience=10 status note(fp) arm freeze calm "
+	expect_said("guard note(p) patience=10 status b.ready note(fp) arm freeze calm "
 		    "thaw status disarm note(p) b.begin patience-back note() b.view");
 	assert_false(quiesce_outcome(q)->quiesced);
 	assert_string_equal(quiesce_outcome(q)->why_not, "freeze failed");
@@ -696,7 +694,7 @@ static void a_method_that_cannot_begin_gives_way_to_the_next(void **state)
 	method.begin[0] = 1;
 	assert_int_equal(hold(), 0);
 	expect_said("guard note(p) " FROZEN "thaw status disarm note(p) b.release close s.prepare "
-		    "patience=10 status note(fp) arm freeze s.begin calm " THAWED "s.view");
+		    "patience=10 status s.ready note(fp) arm freeze s.begin calm " THAWED "s.view");
 	assert_true(quiesce_outcome(q)->quiesced);
 	assert_string_equal(quiesce_outcome(q)->method, "snapshot");
 	expect_released();
@@ -713,6 +711,18 @@ static void when_no_method_can_begin_it_fails(void **state)
 	assert_null(quiesce_outcome(q)->method);
 	assert_false(quiesce_outcome(q)->quiesced);
 	assert_int_equal(world->thaws, 2);
+	expect_released();
+}
+
+static void what_cannot_be_made_ready_freezes_nothing(void **state)
+{
+	(void)state;
+	begin_story(QUIESCE_REQUIRE);
+	method.ready = -1;
+	assert_int_equal(hold(), -1);
+	assert_string_equal(err.text, "cannot get ready");
+	expect_said("guard note(p) patience=10 status b.ready patience-back note() b.release");
+	assert_int_equal(world->thaws, 0);
 	expect_released();
 }
 
@@ -797,8 +807,8 @@ static void what_nobody_can_thaw_is_left_to_the_guard(void **state)
 	guard.cannot_thaw = true;
 	assert_int_equal(hold(), -1);
 	assert_true(str_starts(err.text, "domain vm: cannot thaw its filesystems: thaw failed; the "
-					 "guard cannot thaw it either; by hand: virsh -c '" KIT_URI
-					 "' domfsthaw " KIT_UUID));
+					 "guard cannot thaw it either; by hand: virsh -c " KIT_URI
+					 " domfsthaw " KIT_UUID));
 	assert_true(record.note.frozen);
 	assert_int_equal(world->patience, 10); /* for whoever goes on */
 	assert_int_equal(quiesce_release(q, &err), -1);
@@ -1113,6 +1123,7 @@ int main(void)
 		TEST(a_beginning_that_fails_leaves_nothing),
 		TEST(a_method_that_cannot_begin_gives_way_to_the_next),
 		TEST(when_no_method_can_begin_it_fails),
+		TEST(what_cannot_be_made_ready_freezes_nothing),
 		TEST(a_thaw_that_fails_is_tried_again),
 		TEST(a_thaw_that_is_not_seen_is_tried_again),
 		TEST(the_guard_is_asked_when_we_cannot_thaw),

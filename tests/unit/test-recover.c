@@ -379,7 +379,7 @@ static void a_job_that_does_not_end_stays_on_record(void **state)
 	put_file(scratch, "", 0600);
 	world.abort_fails = true;
 	assert_int_equal(recover(), -1);
-	assert_says("virsh -c 'qemu:///system' domjobabort " UUID);
+	assert_says("virsh -c qemu:///system domjobabort " UUID);
 	assert_true(file_is_there(scratch));
 	r = open_record();
 	assert_false(record_note(r)->frozen); /* that much is done */
@@ -401,7 +401,7 @@ static void what_cannot_be_thawed_keeps_nothing_else_from_being_undone(void **st
 	set_job("backup", socket_path, scratch);
 	world.thaw_fails = true;
 	assert_int_equal(recover(), -1);
-	assert_says("virsh -c 'qemu:///system' domfsthaw " UUID);
+	assert_says("virsh -c qemu:///system domfsthaw " UUID);
 	assert_int_equal(world.aborts, 1);
 	assert_int_equal(world.resets, 1);
 	assert_false(file_is_there(scratch_dir));

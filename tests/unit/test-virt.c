@@ -487,7 +487,7 @@ static void a_transient_domain_that_ends_is_gone(void **state)
 	assert_false(domain_is_active(d));
 	assert_int_equal(domain_run_id(d), -1);
 	assert_int_equal(domain_status(d, &s, &err), -1);
-	assert_true(str_starts(err.text, "cannot ask for the state of domain passing: "));
+	assert_true(str_starts(err.text, "domain passing: cannot ask for its state: "));
 	assert_true(str_ends(err.text, "; it was undefined, or was transient and has ended"));
 	virDomainFree(dom);
 }
@@ -750,23 +750,28 @@ static void assert_no_volume(const struct virt_disk disk, const char *why)
 	assert_null(domain_disk_path(d, &disk, &err));
 	assert_int_equal(err.kind, ERR_REFUSED);
 	assert_string_equal(err.text, why);
+	assert_int_equal(virDomainDestroy(d->dom), 0);
+	err = (struct err){ 0 };
+	assert_int_equal(domain_disk_size(d, &disk, &(struct domain_disk_size){ 0 }, &err), -1);
+	assert_int_equal(err.kind, ERR_REFUSED);
+	assert_int_equal(virDomainCreate(d->dom), 0);
 }
 
 static void a_volume_that_cannot_be_found_is_refused(void **state)
 {
 	(void)state;
 	assert_no_volume(volume_disk(POOL, "none"),
-			 "domain test, disk vda: cannot find its volume none: no storage vol with "
+			 "domain test, disk vda: cannot find its volume: no storage vol with "
 			 "matching name 'none'");
 	assert_no_volume(volume_disk("nopool", "root"),
-			 "domain test, disk vda: cannot find its volume root: no storage pool with "
+			 "domain test, disk vda: cannot find its volume: no storage pool with "
 			 "matching name 'nopool'");
 	assert_no_volume(volume_disk(POOL, NULL), "domain test, disk vda: it names no volume");
 	assert_no_volume(volume_disk(NULL, "root"), "domain test, disk vda: it names no volume");
 	make_volume("root");
 	stop_pool();
 	assert_no_volume(volume_disk(POOL, "root"),
-			 "domain test, disk vda: cannot find its volume root: storage pool "
+			 "domain test, disk vda: cannot find its volume: storage pool "
 			 "'default-pool' is not active");
 }
 

@@ -90,11 +90,9 @@ uint64_t clock_ns(void)
 	return now_ns;
 }
 
-int nanosleep(const struct timespec *requested, struct timespec *remaining)
+void clock_sleep_ms(unsigned ms)
 {
-	(void)remaining;
-	now_ns += (uint64_t)requested->tv_sec * 1000000000 + (uint64_t)requested->tv_nsec;
-	return 0;
+	now_ns += ms * UINT64_C(1000000);
 }
 
 /* --- room --- */
@@ -224,7 +222,7 @@ int domain_run_id(const struct domain *d)
 	return virt_is_alive(d->virt) ? world.run_id : -1;
 }
 
-int domain_status(struct domain *d, struct domain_status *out, struct err *e)
+int domain_look(struct domain *d, struct domain_status *out, struct err *e)
 {
 	*out = (struct domain_status){
 		.is_stopped_by_io_error = world.is_stopped,
@@ -267,16 +265,27 @@ static inline void set_job(const char *kind, const char *socket, const char *scr
 	strcpy(world.job_target, "vda");
 }
 
-int backup_begin(struct domain *d, const struct backup_request *request, struct err *e)
+char *backup_xml(struct domain *d, const struct backup_request *request, struct err *e)
 {
+	assert_string_equal(request->target, "vda");
+	return answers(d, e) ? str_format("%s %s %s", request->export_name, request->socket,
+					  request->scratch)
+			     : NULL;
+}
+
+int backup_begin(struct domain *d, const char *target, const char *xml, struct err *e)
+{
+	char socket[200], scratch[200];
+
+	assert_string_equal(target, "vda");
 	if (!answers(d, e))
 		return -1;
 	if (world.begin_says != 0)
 		return err_set(e, ERR_FAILED, "no backup jobs here"), world.begin_says;
-	set_job("backup", request->socket, request->scratch);
-	snprintf(world.job_export, sizeof world.job_export, "%s", request->export_name);
-	put_file(request->socket, "", 0600);
-	put_file(request->scratch, "", 0600);
+	assert_int_equal(sscanf(xml, "%15s %199s %199s", world.job_export, socket, scratch), 3);
+	set_job("backup", socket, scratch);
+	put_file(socket, "", 0600);
+	put_file(scratch, "", 0600);
 	return 0;
 }
 
@@ -285,8 +294,9 @@ static inline char *copy_or_null(const char *text)
 	return *text ? strdup(text) : NULL;
 }
 
-int backup_find(struct domain *d, struct backup_job *out, struct err *e)
+int backup_find(struct domain *d, enum errand_wait wait, struct backup_job *out, struct err *e)
 {
+	(void)wait;
 	*out = (struct backup_job){ 0 };
 	if (!answers(d, e))
 		return -1;
@@ -331,16 +341,28 @@ void backup_why_ended(struct domain *d, char *text, size_t cap)
 	snprintf(text, cap, "%s", world.why_ended);
 }
 
+int backup_progress(struct domain *d, struct backup_progress *out, struct err *e)
+{
+	*out = (struct backup_progress){ .scratch_bytes = 4711 };
+	return answers(d, e) ? 0 : -1;
+}
+
 /* --- overlay.h --- */
 
-int overlay_begin(struct domain *d, const char *target, const char *path, struct err *e)
+char *overlay_xml(struct domain *d, const char *target, const char *path, struct err *e)
+{
+	assert_string_equal(target, "vda");
+	return answers(d, e) ? strdup(path) : NULL;
+}
+
+int overlay_begin(struct domain *d, const char *target, const char *xml, struct err *e)
 {
 	assert_string_equal(target, "vda");
 	if (!answers(d, e))
 		return -1;
 	if (world.overlay_begin_says != 0)
 		return err_set(e, ERR_FAILED, "no snapshot");
-	put_file(path, "what the guest writes", 0600);
+	put_file(xml, "what the guest writes", 0600);
 	world.overlay_is_used = true;
 	return 0;
 }
@@ -369,6 +391,11 @@ int overlay_is_used(struct domain *d, const char *target, const char *path, stru
 	if (world.looks_until_used > 0 && --world.looks_until_used == 0)
 		world.overlay_is_used = true;
 	return world.overlay_is_used;
+}
+
+char *virt_by_hand(struct domain *d, const char *command, ...)
+{
+	return str_format("virsh -c %s %s " UUID, virt_uri(d->virt), command);
 }
 
 char *overlay_by_hand(struct domain *d, const char *target, const char *path)
@@ -423,12 +450,6 @@ int freeze_end(struct domain *d, unsigned seconds, unsigned *count, struct err *
 	*count = world.is_frozen ? 2 : 0;
 	world.is_frozen = false;
 	return 0;
-}
-
-int freeze_hint(struct domain *d, struct err *e)
-{
-	return err_hint(e, "by hand: virsh -c '%s' domfsthaw %s", virt_uri(d->virt),
-			domain_uuid(d));
 }
 
 #endif

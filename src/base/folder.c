@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quiesce/folder.h"
+#include "base/folder.h"
 
 #include "base/cleanup.h"
 #include "base/err.h"

@@ -6,7 +6,7 @@
 
 struct err;
 
-/* Make a folder (absolute path) where it is missing, and what is missing above it; what is made
+/* Make a folder where it is missing, and what is missing above it; what is made
  * gets mode.  ERR_REFUSED.
  */
 int folder_make(const char *path, mode_t mode, struct err *err);
