@@ -280,6 +280,7 @@ static struct source *open_file(struct instance *i, const char *path, const char
 			.allow_backing = i->cfg.allow_backing,
 			.connections = i->cfg.connections,
 			.stall_seconds = i->cfg.stall_seconds,
+			.bytes_per_second = i->cfg.bytes_per_second,
 		},
 		err);
 

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/pace.h"
 #include "base/size.h"
 #include "source/extent.h"
 #include "source/held.h"
@@ -24,6 +25,7 @@ struct disk {
 	struct source source;
 	struct held held;
 	int believe_holes;
+	struct pace pace;
 	atomic_bool is_aborted;
 };
 
@@ -121,14 +123,19 @@ static int find_bad_sector(const struct disk *disk, uint8_t *buf, size_t len, ui
 	return 0;
 }
 
+static int is_aborted(const void *disk)
+{
+	return atomic_load(&((const struct disk *)disk)->is_aborted);
+}
+
 static int disk_read_at(struct source *src, void *buf, size_t len, uint64_t offset, struct err *err)
 {
-	const struct disk *disk = disk_of(src);
+	struct disk *disk = disk_of(src);
 	size_t there = offset < disk->held.size ? (size_t)MIN(len, disk->held.size - offset) : 0;
 	size_t done = 0;
 	ssize_t n;
 
-	if (atomic_load(&disk->is_aborted))
+	if (pace_wait(&disk->pace, there, is_aborted, disk) < 0 || is_aborted(disk))
 		return interrupt_check(err) < 0 ? -1
 						: err_set(err, ERR_FAILED, "reading was given up");
 	n = held_pread(disk->held.fd, buf, there, offset, &done);
@@ -237,6 +244,7 @@ struct source *disk_open(const struct source_config *cfg, struct err *err)
 		return NULL;
 	}
 	disk->source.ops = &disk_ops;
+	pace_init(&disk->pace, cfg->bytes_per_second);
 	if (held_open(&disk->held, cfg->path, cfg->intent, err) < 0 ||
 	    disk_measure(disk, err) < 0) {
 		disk_close(&disk->source);

@@ -295,7 +295,11 @@ static int connect_server(struct qemu_disk *disk, const struct source_config *cf
 {
 	unsigned count = MIN(cfg->connections, NBD_READERS_MAX) + 1;
 	CLEANUP(sockets_close) struct sockets sockets = { .listening = -1 };
-	struct nbd_config nbd = { .name = disk->source.name, .export_name = "" };
+	struct nbd_config nbd = {
+		.name = disk->source.name,
+		.export_name = "",
+		.bytes_per_second = cfg->bytes_per_second,
+	};
 
 	if (open_sockets(&sockets, count, err) < 0 ||
 	    start_server(disk, cfg, sockets.listening, count, err) < 0)

@@ -78,9 +78,10 @@ struct source_config {
 	const char *path;
 	const char *format; /* a name in source_formats; never probed */
 	enum source_intent intent;
-	bool allow_backing;	/* the file may name other files */
-	unsigned connections;	/* how many threads will read */
-	unsigned stall_seconds; /* how long opening may take, as base/patience.h; 0: for ever */
+	bool allow_backing;	   /* the file may name other files */
+	unsigned connections;	   /* how many threads will read */
+	unsigned stall_seconds;	   /* how long opening may take, as base/patience.h; 0: for ever */
+	uint64_t bytes_per_second; /* to read at most; 0: no limit */
 };
 
 struct source_format {

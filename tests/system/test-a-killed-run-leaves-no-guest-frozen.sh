@@ -191,10 +191,11 @@ expect_nothing_left
 expect_empty store
 
 # Later it is no longer needed.
-hooks_before=$(hooks_run thaw)
-start_freeze "${at_leisure[@]}" --limit-rate 4M
-hooks=$hooks_before
-wait_until 60 has_hook_run thaw || fail "it does not thaw"
+is_reading() {
+	grep -q '"done_bytes": *[1-9]' "$out"
+}
+start_freeze "${at_leisure[@]}" --limit-rate 4M --progress json
+wait_until 60 is_reading || fail "it does not read"
 kill -9 "$guard"
 end_run
 expect_exit 0

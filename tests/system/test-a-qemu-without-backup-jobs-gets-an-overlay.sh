@@ -84,7 +84,7 @@ start() {
 
 # The same, and stop it when it has begun to read: so it is in the middle for as long as needed.
 begin() { # GUEST OPTION...
-	start "$@" --cluster-size 4K --level 9
+	start "$@" --limit-rate 4M
 	wait_until 120 is_reading_or_over || true
 	is_reading || fail "it does not read: $(cat "$err")"
 	kill -STOP $pid

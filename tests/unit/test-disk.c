@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/size.h"
@@ -324,6 +325,52 @@ static void a_stuck_source_is_left_alone(void **state)
 	close(fd);
 }
 
+static struct source *open_paced(uint64_t bytes_per_second)
+{
+	const struct source_config cfg = {
+		.path = path,
+		.format = "raw",
+		.intent = SOURCE_CAPTURE,
+		.bytes_per_second = bytes_per_second,
+	};
+	struct source *src = source_open(&cfg, &err);
+
+	assert_non_null(src);
+	return src;
+}
+
+/* But for the quarter of a second that may be made up for. */
+static void no_more_is_read_in_a_second_than_allowed(void **state)
+{
+	int fd = make_disk(MIB, "x", 0);
+	struct source *src = open_paced(MIB);
+	char *buf = malloc(MIB);
+	uint64_t begun = clock_ns();
+
+	(void)state;
+	assert_int_equal(source_read_at(src, buf, MIB / 2, 0, &err), 0);
+	assert_int_equal(source_read_at(src, buf, MIB / 2, MIB / 2, &err), 0);
+	assert_true(clock_seconds_since(begun) >= 0.74);
+	source_close(src);
+	free(buf);
+	close(fd);
+}
+
+static void an_abort_ends_the_wait_for_its_turn(void **state)
+{
+	int fd = make_disk(MIB, "x", 0);
+	struct source *src = open_paced(16 * KIB); /* opening reads a little, too */
+	char *buf = malloc(MIB);
+
+	(void)state;
+	source_abort(src);
+	assert_int_equal(source_read_at(src, buf, MIB, 0, &err), -1);
+	assert_non_null(strstr(err.text, "given up"));
+	source_close(src);
+	free(buf);
+	close(fd);
+}
+
 static void unknown_formats_are_no_format(void **state)
 {
 	(void)state;
@@ -348,6 +395,8 @@ int main(void)
 		TEST(a_writing_qemu_is_seen_by_its_locks),
 		TEST(a_capture_keeps_qemu_from_writing_and_a_look_does_not),
 		TEST(a_stuck_source_is_left_alone),
+		TEST(no_more_is_read_in_a_second_than_allowed),
+		TEST(an_abort_ends_the_wait_for_its_turn),
 		TEST(unknown_formats_are_no_format),
 	};
 
