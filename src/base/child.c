@@ -485,7 +485,6 @@ void child_leave(struct child *child)
 
 void child_stop(struct child *child)
 {
-	const struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
 	uint64_t start = clock_ns();
 
 	if (!child)
@@ -493,7 +492,7 @@ void child_stop(struct child *child)
 	if (!reap(child, WNOHANG))
 		kill(child->pid, SIGTERM);
 	while (!reap(child, WNOHANG) && clock_seconds_since(start) * 1000 < PATIENCE_MS)
-		nanosleep(&moment, NULL);
+		clock_sleep_ms(5);
 	if (!child->ended) {
 		kill(child->pid, SIGKILL);
 		child_wait(child);

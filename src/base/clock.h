@@ -17,6 +17,13 @@ static inline double clock_seconds_since(uint64_t start_ns)
  */
 void clock_sleep_ms(unsigned ms);
 
+/* The same; the next one takes twice as long, up to that. */
+static inline void clock_sleep_longer_ms(unsigned *ms, unsigned most)
+{
+	clock_sleep_ms(*ms);
+	*ms = *ms < most / 2 ? 2 * *ms : most;
+}
+
 /* CPU seconds, user and system, of this process and its reaped children. */
 double clock_cpu_seconds(void);
 

@@ -5,8 +5,6 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#include <time.h>
-
 /* Deleted now, it would leave its data in the service's store, where nobody finds them.
  * Once its task has failed, nothing comes any more.
  */
@@ -50,7 +48,6 @@ static int try_once(const struct glance_leftover *l, unsigned *patience, struct 
 
 int glance_delete_leftover(const struct glance_leftover *l, struct err *err)
 {
-	static const struct timespec second = { .tv_sec = 1 };
 	uint64_t start = clock_ns();
 
 	for (;;) {
@@ -59,6 +56,6 @@ int glance_delete_leftover(const struct glance_leftover *l, struct err *err)
 
 		if (clock_seconds_since(start) >= patience)
 			return rc;
-		nanosleep(&second, NULL);
+		clock_sleep_ms(1000);
 	}
 }

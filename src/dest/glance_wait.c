@@ -9,7 +9,6 @@
 #include "base/str.h"
 
 #include <string.h>
-#include <time.h>
 
 #define SLICE_MS     100 /* between looks for a signal */
 #define PAUSE_MIN_MS 100
@@ -83,12 +82,10 @@ static int ask(const struct glance_wait *w, struct service_image *out, struct er
 
 static int pause_ms(unsigned ms, struct err *err)
 {
-	static const struct timespec slice = { .tv_nsec = SLICE_MS * 1000000L };
-
 	for (unsigned done = 0; done < ms; done += SLICE_MS) {
 		if (interrupt_check(err) < 0)
 			return -1;
-		nanosleep(&slice, NULL);
+		clock_sleep_ms(SLICE_MS);
 	}
 	return interrupt_check(err);
 }

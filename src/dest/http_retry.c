@@ -53,7 +53,6 @@ unsigned http_next_pause(struct http_backoff *backoff, const struct http_respons
 
 int http_sleep(unsigned seconds, enum http_patience how, struct err *err)
 {
-	const struct timespec step = { .tv_nsec = LOOK_UP_MS * 1000000 };
 	uint64_t start = clock_ns();
 
 	for (;;) {
@@ -61,7 +60,7 @@ int http_sleep(unsigned seconds, enum http_patience how, struct err *err)
 			return -1;
 		if (clock_seconds_since(start) >= seconds)
 			return 0;
-		nanosleep(&step, NULL);
+		clock_sleep_ms(LOOK_UP_MS);
 	}
 }
 

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define POLL_MS 50
 
@@ -121,16 +120,9 @@ static enum lock_result try_lock(int fd, int operation)
 	return LOCKED;
 }
 
-static void pause_a_little(void)
-{
-	static const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
-
-	nanosleep(&pause, NULL);
-}
-
 static int wait_a_little(struct err *err)
 {
-	pause_a_little();
+	clock_sleep_ms(POLL_MS);
 	return interrupt_check(err);
 }
 
@@ -138,7 +130,7 @@ static int wait_a_little(struct err *err)
 static int wait_undisturbed(struct err *err)
 {
 	(void)err;
-	pause_a_little();
+	clock_sleep_ms(POLL_MS);
 	return 0;
 }
 
@@ -242,11 +234,10 @@ static int sweep(const struct outfile *out, enum sweep whose, struct err *err)
 /* A sweeping run holds what it looks at for a moment. */
 static enum lock_result lock_patiently(int fd)
 {
-	static const struct timespec moment = { .tv_nsec = 5000000 };
 	enum lock_result lock;
 
 	for (int i = 0; (lock = try_lock(fd, LOCK_EX)) == LOCK_HELD && i < 400; i++)
-		nanosleep(&moment, NULL);
+		clock_sleep_ms(5);
 	return lock;
 }
 

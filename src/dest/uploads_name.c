@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define POLL_MS 50
 
@@ -67,9 +66,7 @@ static enum lock try_lock(const struct uploads *u, const char *name, int *out, s
 
 static int wait_a_little(struct err *err)
 {
-	static const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
-
-	nanosleep(&pause, NULL);
+	clock_sleep_ms(POLL_MS);
 	return interrupt_check(err);
 }
 

@@ -4,7 +4,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "quiesce/method.h"
-#include "quiesce/record.h"
 #include "quiesce/roomwatch.h"
 #include "quiesce/scratch.h"
 #include "quiesce/undo.h"

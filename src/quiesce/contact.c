@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/size.h"
 #include "base/str.h"
 #include "virt/domain.h"
 #include "virt/virt.h"
@@ -51,8 +50,7 @@ int contact_reach(struct contact *c, struct domain **out, struct err *err)
 	int rc = virt_is_alive(domain_connection(current(c))) ? 1 : reconnect(c, err);
 
 	while (rc < 0 && clock_seconds_since(start) < PATIENCE_SECONDS) {
-		clock_sleep_ms(pause_ms);
-		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
+		clock_sleep_longer_ms(&pause_ms, PAUSE_MAX_MS);
 		rc = reconnect(c, err);
 	}
 	*out = rc > 0 ? current(c) : NULL;

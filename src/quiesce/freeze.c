@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/size.h"
 #include "virt/agent.h"
 #include "virt/domain.h"
 #include "virt/virt.h"
@@ -49,8 +48,7 @@ int freeze_end(struct domain *d, unsigned seconds, unsigned *count, struct err *
 			*err = why;
 			return -1;
 		}
-		clock_sleep_ms(pause_ms);
-		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
+		clock_sleep_longer_ms(&pause_ms, PAUSE_MAX_MS);
 	}
 	return 0;
 }

@@ -98,8 +98,7 @@ static int thaw_within(struct watch *w, unsigned seconds, struct err *err)
 	while (thaw_once(w, err) < 0) {
 		if (clock_seconds_since(start) >= seconds)
 			return -1;
-		clock_sleep_ms(pause_ms);
-		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
+		clock_sleep_longer_ms(&pause_ms, PAUSE_MAX_MS);
 	}
 	return 0;
 }

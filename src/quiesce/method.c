@@ -3,12 +3,10 @@
 
 #include "base/err.h"
 #include "quiesce/quiesce_inner.h"
-#include "quiesce/record.h"
 #include "quiesce/scratch.h"
 #include "quiesce/undo.h"
 #include "virt/domain.h"
 #include "virt/hardware.h"
-#include "virt/virt.h"
 
 int method_refuse_others(const struct quiesce *q, struct err *err)
 {
@@ -43,12 +41,8 @@ int method_open_scratch(struct quiesce *q, struct err *err)
 
 int method_note(const struct quiesce *q, const struct record_note *own, struct err *err)
 {
-	struct record_note note = *record_note(q->cfg.record);
-	struct domain *d = q->cfg.domain;
+	struct record_note note = quiesce_note(q);
 
-	note.uri = record_lend(virt_uri(domain_connection(d)));
-	note.name = record_lend(domain_name(d));
-	note.run_id = q->contact.run_id;
 	note.target = q->cfg.disk->target;
 	note.scratch_dir = record_lend(scratch_dir(q->scratch));
 	note.scratch = own->scratch;

@@ -6,7 +6,6 @@
 #include "quiesce/by_hand.h"
 #include "quiesce/freeze.h"
 #include "quiesce/guard.h"
-#include "quiesce/record.h"
 #include "virt/agent.h"
 #include "virt/domain.h"
 

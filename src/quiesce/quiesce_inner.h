@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "quiesce/contact.h"
 #include "quiesce/quiesce.h"
+#include "quiesce/record.h"
 
 /* The story of quiesce.h is told in quiesce.c, its instant in instant.c; whether the guest can be
  * frozen is found out in readiness.c.  How its disk is shown as it was is the method's business:
@@ -79,18 +80,21 @@ int quiesce_do_without(struct quiesce *q, enum err_kind kind, struct err *err, c
 /* As was wished for; a failure is warned of. */
 void quiesce_trim(struct quiesce *q);
 
-/* What is true of the freeze from now on goes into the record. */
-int quiesce_note_frozen(const struct quiesce *q, struct err *err);
-int quiesce_note_thawed(const struct quiesce *q, struct err *err);
-bool quiesce_is_noted_frozen(const struct quiesce *q);
-
 /* How long libvirt waits for the agent is back as it was; d is the domain, as it is reached now. */
 int quiesce_reset_patience(const struct quiesce *q, struct domain *d, struct err *err);
 void quiesce_end_patience(const struct quiesce *q); /* when it fails now, release does it */
-bool quiesce_is_noted_patience(const struct quiesce *q);
 
-/* Neither frozen nor otherwise changed: its domain is no more. */
-int quiesce_note_gone(const struct quiesce *q, struct err *err);
+/* --- note.c --- */
+
+/* What stands in the record already, with whose it is: to be changed and written. */
+struct record_note quiesce_note(const struct quiesce *q);
+
+/* What is true from now on. */
+int quiesce_note_frozen(const struct quiesce *q, struct err *err);
+int quiesce_note_thawed(const struct quiesce *q, struct err *err);
+int quiesce_note_patience(const struct quiesce *q, struct err *err); /* the agent's is ours */
+int quiesce_forget_patience(const struct quiesce *q, struct err *err);
+int quiesce_note_gone(const struct quiesce *q, struct err *err); /* neither, with its domain */
 
 /* --- instant.c --- */
 

@@ -4,54 +4,14 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "quiesce/by_hand.h"
-#include "quiesce/record.h"
 #include "virt/agent.h"
 #include "virt/domain.h"
-#include "virt/virt.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { TRIM_SECONDS = 300 };
-
-/* --- the record --------------------------------------------------------------------------- */
-
-/* The rest stays as the methods wrote it. */
-static struct record_note begin_note(const struct quiesce *q)
-{
-	struct record_note note = *record_note(q->cfg.record);
-
-	note.uri = record_lend(virt_uri(domain_connection(q->cfg.domain)));
-	note.name = record_lend(domain_name(q->cfg.domain));
-	note.run_id = q->contact.run_id;
-	return note;
-}
-
-/* Who thaws needs the patience, too. */
-int quiesce_note_frozen(const struct quiesce *q, struct err *err)
-{
-	struct record_note note = begin_note(q);
-
-	note.frozen = note.patience = true;
-	return record_write(q->cfg.record, &note, err);
-}
-
-int quiesce_note_thawed(const struct quiesce *q, struct err *err)
-{
-	struct record_note note = begin_note(q);
-
-	note.frozen = false;
-	return record_write(q->cfg.record, &note, err);
-}
-
-int quiesce_note_gone(const struct quiesce *q, struct err *err)
-{
-	struct record_note note = begin_note(q);
-
-	note.frozen = note.patience = false;
-	return record_write(q->cfg.record, &note, err);
-}
 
 /* --- its patience --------------------------------------------------------------------------- */
 
@@ -60,28 +20,12 @@ static bool is_noted_patience(const struct quiesce *q)
 	return record_note(q->cfg.record)->patience;
 }
 
-static int note_patience(const struct quiesce *q, struct err *err)
-{
-	struct record_note note = begin_note(q);
-
-	note.patience = true;
-	return record_write(q->cfg.record, &note, err);
-}
-
 /* From here on no call to the agent takes longer. */
 static int limit_patience(const struct quiesce *q, unsigned seconds, struct err *err)
 {
-	if (!is_noted_patience(q) && note_patience(q, err) < 0)
+	if (!is_noted_patience(q) && quiesce_note_patience(q, err) < 0)
 		return -1;
 	return agent_set_patience(q->cfg.domain, seconds, err);
-}
-
-static int forget_patience(const struct quiesce *q, struct err *err)
-{
-	struct record_note note = begin_note(q);
-
-	note.patience = false;
-	return record_write(q->cfg.record, &note, err);
 }
 
 int quiesce_reset_patience(const struct quiesce *q, struct domain *d, struct err *err)
@@ -93,7 +37,7 @@ int quiesce_reset_patience(const struct quiesce *q, struct domain *d, struct err
 			    q->cfg.freeze_seconds, domain_name(d));
 		return by_hand_reset_patience(d, err);
 	}
-	return forget_patience(q, err);
+	return quiesce_forget_patience(q, err);
 }
 
 /* Who still has to thaw needs it. */

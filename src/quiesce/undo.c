@@ -70,14 +70,6 @@ static bool can_tell(struct domain *d)
 	return domain_is_active(d) && virt_is_alive(domain_connection(d));
 }
 
-static bool is_shutting_down(struct domain *d)
-{
-	struct domain_status status;
-	struct err ignored = { 0 };
-
-	return domain_look(d, &status, &ignored) == 0 && status.is_shutting_down;
-}
-
 /* 1, 0, -1; whoever is off has none. */
 static int look_for_job(struct domain *d, enum errand_wait wait, struct backup_job *job,
 			struct err *err)
@@ -108,7 +100,8 @@ static bool is_worth_another_try(struct domain *d, uint64_t start)
 {
 	if (!can_tell(d))
 		return false;
-	return clock_seconds_since(start) * 1000 < (is_shutting_down(d) ? GOING_DOWN_MS : ASK_MS);
+	return clock_seconds_since(start) * 1000 <
+	       (domain_is_shutting_down(d) ? GOING_DOWN_MS : ASK_MS);
 }
 
 /* For undoing it. */

@@ -3,6 +3,7 @@
 
 #include "base/account.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/interrupt.h"
 #include "walk/exclude.h"
@@ -13,12 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What is being written all the time never calms down; the settle pass has it. */
 #define CALM_ROUNDS 3
-#define CALM_NS	    100000000
+#define CALM_MS	    100
 
 static int open_root(struct tree *t, struct err *err)
 {
@@ -119,8 +119,6 @@ static void tell_idle_excludes(struct tree *t)
  */
 static int calm(struct tree *t, bool *calm_now, struct err *err)
 {
-	const struct timespec pause = { .tv_nsec = CALM_NS };
-
 	*calm_now = true;
 	for (uint32_t i = 0; i < t->model.node_count; i++) {
 		struct stat now;
@@ -129,7 +127,7 @@ static int calm(struct tree *t, bool *calm_now, struct err *err)
 		if (!(t->model.nodes[i].reader_flags & WALK_RACY) || !t->model.nodes[i].names)
 			continue;
 		if (*calm_now)
-			nanosleep(&pause, NULL);
+			clock_sleep_ms(CALM_MS);
 		*calm_now = false;
 		fd = reach_file(t->reach, i, &now);
 		if (fd < 0)

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/size.h"
 #include "virt/call.h"
 #include "virt/domain.h"
 #include "virt/hardware.h"
@@ -251,14 +250,6 @@ static void say_if_slow(const struct domain *d, uint64_t start, bool *is_said)
 }
 
 /* It cannot be asked while its QEMU goes away. */
-static bool is_going_down(struct domain *d)
-{
-	struct domain_status status;
-	struct err ignored;
-
-	return domain_look(d, &status, &ignored) == 0 && status.is_shutting_down;
-}
-
 static int wait_until_gone(struct domain *d, struct err *err)
 {
 	uint64_t start = clock_ns();
@@ -266,14 +257,13 @@ static int wait_until_gone(struct domain *d, struct err *err)
 	bool is_said = false;
 	int found;
 
-	while ((found = find_abortable(d, err)) > 0 || (found < 0 && is_going_down(d))) {
+	while ((found = find_abortable(d, err)) > 0 || (found < 0 && domain_is_shutting_down(d))) {
 		if (clock_seconds_since(start) > GONE_SECONDS)
 			return err_set(err, ERR_FAILED,
 				       "domain %s: its backup job does not end within %d s",
 				       d->name, GONE_SECONDS);
 		say_if_slow(d, start, &is_said);
-		clock_sleep_ms(pause_ms);
-		pause_ms = MIN(2 * pause_ms, PAUSE_MAX_MS);
+		clock_sleep_longer_ms(&pause_ms, PAUSE_MAX_MS);
 	}
 	return found;
 }

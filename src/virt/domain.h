@@ -67,6 +67,9 @@ int domain_status(struct domain *d, struct domain_status *out, struct err *err);
  */
 int domain_look(struct domain *d, struct domain_status *out, struct err *err);
 
+/* As domain_look tells; false also when nothing answers. */
+bool domain_is_shutting_down(struct domain *d);
+
 /* Did the disk, or any when target is NULL, have no room for what the guest wrote, so that it was
  * stopped?  1, 0, -1 when libvirt cannot tell.
  */

@@ -205,6 +205,14 @@ int domain_look(struct domain *d, struct domain_status *out, struct err *err)
 	return look_at_state(d, ERRAND_IN_FULL, out, err);
 }
 
+bool domain_is_shutting_down(struct domain *d)
+{
+	struct domain_status status;
+	struct err unused;
+
+	return domain_look(d, &status, &unused) == 0 && status.is_shutting_down;
+}
+
 int domain_status(struct domain *d, struct domain_status *out, struct err *err)
 {
 	if (look_at_state(d, ERRAND_CUT_SHORT, out, err) < 0)

@@ -154,16 +154,19 @@ static bool repeats_garbage(const virError *e)
 
 char *virt_words(const virError *e, char *text, size_t cap)
 {
-	char why[REASON_CAP] = NO_REASON;
-	const char *advice = NULL;
+	char why[REASON_CAP];
+	const char *advice;
 
-	if (e && e->message && repeats_garbage(e)) {
-		snprintf(why, sizeof why, "the answer makes no sense");
-		advice = RESTART_AGENT;
-	} else if (e && e->message) {
-		reason(why, sizeof why, e);
-		advice = advice_for(e);
+	if (!e || !e->message) {
+		snprintf(text, cap, NO_REASON);
+		return text;
 	}
+	if (repeats_garbage(e)) {
+		snprintf(text, cap, "the answer makes no sense; " RESTART_AGENT);
+		return text;
+	}
+	advice = advice_for(e);
+	reason(why, sizeof why, e);
 	snprintf(text, cap, "%s%s%s", why, advice ? "; " : "", advice ? advice : "");
 	return text;
 }

@@ -12,7 +12,6 @@
  * alone: the guest's data are safe in the overlay and what is below it.
  */
 #include "base/clock.h"
-#include "base/size.h"
 #include "base/str.h"
 #include "virt/call.h"
 #include "virt/chain.h"
@@ -161,8 +160,7 @@ static int wait_for_job(struct merge *m, const virDomainBlockJobInfo *job, struc
 		return fail(m, "does not get on", err);
 	if (clock_seconds_since(m->start_ns) > WHOLE_SECONDS)
 		return fail(m, "does not catch up with what the guest writes", err);
-	clock_sleep_ms(m->pause_ms);
-	m->pause_ms = MIN(2 * m->pause_ms, PAUSE_MAX_MS);
+	clock_sleep_longer_ms(&m->pause_ms, PAUSE_MAX_MS);
 	return 1;
 }
 

@@ -2,6 +2,7 @@
 #include "walk/beneath.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,13 +11,12 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
 /* A lease (Samba, NFS server) is given back within moments as a rule. */
 #define LEASE_TRIES   50
-#define LEASE_WAIT_NS (20 * 1000 * 1000)
+#define LEASE_WAIT_MS 20
 
 /* O_NOATIME is for the owner and root. */
 static int open_once(int dirfd, const char *name, int flags)
@@ -28,11 +28,10 @@ static int open_once(int dirfd, const char *name, int flags)
 
 int quiet_open(int dirfd, const char *name, int flags)
 {
-	const struct timespec wait = { .tv_nsec = LEASE_WAIT_NS };
 	int fd = open_once(dirfd, name, flags);
 
 	for (int i = 0; fd < 0 && errno == EWOULDBLOCK && i < LEASE_TRIES; i++) {
-		nanosleep(&wait, NULL);
+		clock_sleep_ms(LEASE_WAIT_MS);
 		fd = open_once(dirfd, name, flags);
 	}
 	return fd;

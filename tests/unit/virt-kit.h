@@ -231,6 +231,14 @@ int domain_look(struct domain *d, struct domain_status *out, struct err *e)
 	return answers(d, e) ? 0 : -1;
 }
 
+bool domain_is_shutting_down(struct domain *d)
+{
+	struct domain_status status;
+	struct err unused;
+
+	return domain_look(d, &status, &unused) == 0 && status.is_shutting_down;
+}
+
 int domain_is_out_of_room(struct domain *d, const char *target, struct err *e)
 {
 	if (target)
